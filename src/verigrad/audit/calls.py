@@ -1,0 +1,222 @@
+"""One call to a verifier, made as a trainer would make it, and everything observed while it ran.
+
+Nothing here judges: a reply holds plain values (it crosses a pipe), and names what broke the contract of
+``types.Verifier`` by the name of the finding it leads to.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import pickle
+import re
+import threading
+import time
+import tracemalloc
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from verigrad.types import Completion, FinishReason, Outcome, Problem, Verdict, Verifier
+
+Kind = Literal["check_gold", "render_gold", "verify", "verify_in_thread", "memory"]
+
+_BROKEN_WORDS: tuple[tuple[str, str], ...] = (
+    ("nan_reward", r"\bnan\b|not a number\b(?!.*\btype)"),
+    ("infinite_reward", r"\binf(inite|inity)?\b"),
+    ("hangs", r"deadline|timed? ?out|time limit|too long to"),
+    ("wrong_length", r"\b(one|\d+) (rewards?|scores?|verdicts?)\b.*\bfor\b|wrong length"),
+    ("no_reward", r"\bNone\b|no reward|abstain"),
+    ("wrong_type", r"\btype\b(?!Error)|neither a number|not a (float|reward)"),
+)
+"""How the reason of a BROKEN verdict is read; what none of these matches is an exception."""
+
+MEMORY_TEXT = 20_000
+"""Characters of each completion of the memory probe."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request: the problem, and (for verify) the completions of one group."""
+
+    kind: Kind
+    problem: Problem
+    completions: tuple[Completion, ...] = ()
+    tag: str = ""
+    rounds: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A verdict as plain values; ``fault`` names a broken contract, ``""`` where there is none."""
+
+    outcome: str
+    reward: float | None
+    reason: str = ""
+    fault: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came back: ``text`` of check_gold or render_gold, ``scores`` of verify, ``grown`` bytes of memory.
+
+    ``fault`` concerns the whole call (raised, wrong length, changed its inputs, late); ``cpu_s`` is
+    processor time, which a busy machine does not stretch.
+    """
+
+    text: str | None = None
+    scores: tuple[Score, ...] = ()
+    fault: str = ""
+    evidence: str = ""
+    grown: int = 0
+    cpu_s: float = 0.0
+
+
+def make_completion(text: str, prompt_tail: str = "") -> Completion:
+    """Return a completion of the text with stand-in token ids (one for four characters) and no log-probability."""
+    count = (len(text) + 3) // 4
+    return Completion(
+        text=text,
+        token_ids=tuple(range(count)),
+        sampler_logprobs=(0.0,) * count,
+        finish_reason=FinishReason.STOP,
+        prompt_tail=prompt_tail,
+    )
+
+
+def perform(verifier: Verifier, call: Call) -> Reply:
+    """Make the call and return what was observed. Catches what the verifier raises: that is the finding."""
+    started = time.process_time()
+    try:
+        reply = _KINDS[call.kind](verifier, call)
+    except Exception as error:
+        reply = Reply(fault="raises", evidence=describe(error))
+    return replace(reply, cpu_s=time.process_time() - started)
+
+
+def describe(error: BaseException) -> str:
+    """Return the exception as one line: its type, its message, the line that raised it."""
+    where = ""
+    step = error.__traceback__
+    while step is not None:
+        where = f" (line {step.tb_lineno} of {step.tb_frame.f_code.co_name})"
+        step = step.tb_next
+    return f"{type(error).__name__}: {str(error)[:200]}{where}"
+
+
+def _check_gold(verifier: Verifier, call: Call) -> Reply:
+    return _text(verifier.check_gold(call.problem), "check_gold")
+
+
+def _render_gold(verifier: Verifier, call: Call) -> Reply:
+    return _text(verifier.render_gold(call.problem), "render_gold")
+
+
+def _text(value: object, method: str) -> Reply:
+    if value is None or isinstance(value, str):
+        return Reply(text=value)
+    return Reply(
+        fault="wrong_type", evidence=f"{method} returned a {type(value).__name__}, not a text or None"
+    )
+
+
+def _verify(verifier: Verifier, call: Call) -> Reply:
+    handed = list(call.completions)
+    before = _snapshot(call.problem, call.completions)
+    verdicts: Any = verifier.verify(call.problem, handed)
+    changed = _what_changed(before, _snapshot(call.problem, call.completions), handed, call.completions)
+    if not isinstance(verdicts, (list, tuple)):
+        return Reply(
+            fault="wrong_type", evidence=f"verify returned a {type(verdicts).__name__}, not a list"
+        )
+    if len(verdicts) != len(call.completions):
+        return Reply(
+            fault="wrong_length",
+            evidence=f"{len(verdicts)} verdicts for {len(call.completions)} completions",
+        )
+    scores = tuple(_score(v) for v in verdicts)
+    return Reply(scores=scores, fault="mutates_inputs" if changed else "", evidence=changed)
+
+
+def _verify_in_thread(verifier: Verifier, call: Call) -> Reply:
+    """Verify off the main thread, where rewards that rely on signals stop working."""
+    box: list[Reply] = []
+    worker = threading.Thread(target=lambda: box.append(perform(verifier, replace(call, kind="verify"))))
+    worker.start()
+    worker.join()
+    return box[0]
+
+
+def _memory(verifier: Verifier, call: Call) -> Reply:
+    """Verify ``rounds`` long texts, each seen once; report the bytes still held after the second half."""
+    tracemalloc.start()
+    try:
+        held = 0
+        for i in range(call.rounds):
+            if i == call.rounds // 2:
+                held = tracemalloc.get_traced_memory()[0]
+            filler = f"round {i} says so; " * (MEMORY_TEXT // 18)
+            base = call.completions[0]
+            verifier.verify(call.problem, [replace(base, text=f"{filler}\n{base.text}")])
+        return Reply(grown=tracemalloc.get_traced_memory()[0] - held)
+    finally:
+        tracemalloc.stop()
+
+
+_KINDS = {
+    "check_gold": _check_gold,
+    "render_gold": _render_gold,
+    "verify": _verify,
+    "verify_in_thread": _verify_in_thread,
+    "memory": _memory,
+}
+
+
+def _score(verdict: object) -> Score:
+    if not isinstance(verdict, Verdict):
+        return Score("", None, f"a {type(verdict).__name__} instead of a Verdict", "wrong_type")
+    outcome, reward, reason = str(verdict.outcome), verdict.reward, str(verdict.reason)[:300]
+    if verdict.outcome is Outcome.BROKEN:
+        return Score(outcome, None, reason, _broken_fault(reason))
+    if reward is None:
+        return Score(outcome, None, f"outcome {outcome} with reward None", "no_reward")
+    if not isinstance(reward, numbers.Real):
+        return Score(outcome, None, f"reward is a {type(reward).__name__}", "wrong_type")
+    number = float(reward)
+    if math.isnan(number):
+        return Score(outcome, None, "reward is NaN", "nan_reward")
+    if math.isinf(number):
+        return Score(outcome, None, f"reward is {number}", "infinite_reward")
+    return Score(outcome, number, reason)
+
+
+def _broken_fault(reason: str) -> str:
+    for name, pattern in _BROKEN_WORDS:
+        if re.search(pattern, reason, re.IGNORECASE if name != "no_reward" else 0):
+            return name
+    return "raises"
+
+
+def _snapshot(problem: Problem, completions: Sequence[Completion]) -> tuple[Any, ...]:
+    info = dict(problem.info)
+    try:
+        frozen: Any = pickle.dumps(info)
+    except Exception:  # a column that cannot be pickled is compared by what it prints
+        frozen = repr(info)
+    texts = tuple((c.text, c.token_ids, c.prompt_tail) for c in completions)
+    return problem.id, problem.messages, problem.answer, frozen, texts
+
+
+def _what_changed(
+    before: tuple[Any, ...],
+    after: tuple[Any, ...],
+    handed: list[Completion],
+    completions: Sequence[Completion],
+) -> str:
+    if len(handed) != len(completions) or any(
+        a is not b for a, b in zip(handed, completions, strict=True)
+    ):
+        return f"the list of completions it was handed: {len(completions)} before, {len(handed)} after, or reordered"
+    names = ("problem.id", "problem.messages", "problem.answer", "problem.info", "completions")
+    changed = [n for n, a, b in zip(names, before, after, strict=True) if a != b]
+    return f"{', '.join(changed)} differ after the call" if changed else ""
