@@ -41,7 +41,7 @@ class Problem:
     messages: tuple[Message, ...]
     answer: str | None
     data_source: str = ""
-    info: Mapping[str, Any] = field(default=EMPTY)
+    info: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
 
     @property
     def question(self) -> str:
@@ -115,7 +115,7 @@ class Verdict:
     reward: float | None
     reason: str = ""
     extracted: str | None = None
-    parts: Mapping[str, float] = field(default=EMPTY)
+    parts: Mapping[str, float] = field(default_factory=lambda: EMPTY)
 
     @staticmethod
     def correct(reason: str = "", extracted: str | None = None) -> Verdict:
