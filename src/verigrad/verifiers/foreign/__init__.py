@@ -1,0 +1,1 @@
+"""Rewards brought unchanged: TRL, verl, verifiers, reasoning-gym, OpenRLHF and plain functions."""
