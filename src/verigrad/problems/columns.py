@@ -1,4 +1,4 @@
-"""Which column holds the question and which the gold answer; ambiguity is refused, never guessed."""
+"""Which column holds the question, which the gold answer; ambiguity is refused, never guessed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Columns:
 def choose_columns(
     rows: Sequence[Row], *, prompt_column: str | None, answer_column: str | None, where: str
 ) -> Columns:
-    """Return the columns of question and answer. Raises ProblemError when one is missing or several fit.
+    """Return the columns of question and answer; ProblemError when one is missing or several fit.
 
     ``where`` names the source in messages. Names are matched without regard to case; a dotted name
     looks into a nested column.

@@ -1,4 +1,4 @@
-"""Rows of problem files: JSON Lines, JSON and parquet, plain or gzipped, one file, a pattern or a folder."""
+"""Rows of problem files: JSON Lines, JSON (also gzipped), parquet; the splits of a folder."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def is_problem_file(path: Path) -> bool:
 
 
 def read_file(path: Path) -> list[Row]:
-    """Return the rows of one file. Raises ProblemError that names file and line; an empty file is one."""
+    """Return the rows of one file; ProblemError with file and line, also for an empty one."""
     if not path.exists():
         raise ProblemError(
             f"problem file {path} does not exist. Paths are relative to the working directory; "
@@ -38,7 +38,7 @@ def read_file(path: Path) -> list[Row]:
         )
     if not is_problem_file(path):
         raise ProblemError(
-            f"problem file {path} is of a kind verigrad does not read. Known: {', '.join(SUFFIXES)}."
+            f"problem file {path} is of a kind that can't be read. Known: {', '.join(SUFFIXES)}."
         )
     if path.suffix.lower() == ".parquet":
         rows = list(_parquet(path))
@@ -77,9 +77,9 @@ def _json_rows(path: Path, text: str) -> Iterator[Row]:
         place = f"{path}:{number}"
         try:
             columns = json.loads(line)
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:
             raise ProblemError(
-                f"{place} is not valid JSON: {error.msg} at column {error.colno}. "
+                f"{place} is not valid JSON: {_json_fault(error)}. "
                 "Each line of a .jsonl file is one JSON object."
             ) from None
         yield Row(place, _as_object(columns, place))
@@ -90,8 +90,15 @@ def _is_json_lines(text: str) -> bool:
     first, _, rest = text.lstrip().partition("\n")
     try:
         return isinstance(json.loads(first), dict) and bool(rest.strip())
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         return False
+
+
+def _json_fault(error: Exception) -> str:
+    """What is wrong and where; numbers too long and nesting too deep are no JSONDecodeError."""
+    if isinstance(error, json.JSONDecodeError):
+        return f"{error.msg} at column {error.colno}"
+    return str(error) or type(error).__name__
 
 
 def _json(path: Path, text: str) -> Iterator[Row]:
@@ -99,10 +106,9 @@ def _json(path: Path, text: str) -> Iterator[Row]:
         return
     try:
         data = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ProblemError(
-            f"{path}:{error.lineno} is not valid JSON: {error.msg} at column {error.colno}."
-        ) from None
+    except (ValueError, RecursionError) as error:
+        line = error.lineno if isinstance(error, json.JSONDecodeError) else 1
+        raise ProblemError(f"{path}:{line} is not valid JSON: {_json_fault(error)}.") from None
     if isinstance(data, dict):
         lists = [k for k, v in data.items() if isinstance(v, list)]
         if len(lists) != 1:
@@ -142,7 +148,7 @@ def _parquet(path: Path) -> Iterator[Row]:
 
 
 def folder_files(folder: Path, split: str, *, key: str) -> list[Path]:
-    """Return the files of one split of a folder: ``test.jsonl``, ``data/test-00000-of-00002.parquet``.
+    """Return the files of one split of a folder: ``test.jsonl``, ``data/test-00000-of-2.parquet``.
 
     A folder whose files are not named after splits is read whole. Raises ProblemError when it has
     splits but not this one, or no problem file at all.

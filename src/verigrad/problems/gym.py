@@ -1,7 +1,7 @@
-"""Any reasoning-gym task as a source: ``gym:chain_sum?size=500&min_terms=2``. Needs the extra ``gym``.
+"""Any reasoning-gym task as a source: ``gym:chain_sum?size=500``. Needs the extra ``gym``.
 
-Options are the fields of the task's own configuration, plus ``size`` (training problems, default 1000)
-and ``seed``. The generated entry stays whole in ``info["entry"]``, which the task's scorer reads.
+Options are the fields of the task's own configuration, with ``size`` (training problems, default
+1000) and ``seed``. The generated entry stays whole in ``info["entry"]``, which the scorer reads.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, get_args, get_origin, get_type_hints
 
-from verigrad.errors import MissingExtraError
+from verigrad.errors import MissingExtraError, nearest
 from verigrad.problems.source import Source, check_options, integer_option
 from verigrad.types import Message, Problem
 
@@ -26,7 +26,7 @@ def gym_problems(
     """Return the entries of a task as problems; the two sides come from different seeds.
 
     Small tasks repeat themselves, so the held-out side is asked for more than it must give.
-    Raises RecipeError for an unknown task, option or value, MissingExtraError without reasoning-gym.
+    RecipeError for an unknown task, option or value, MissingExtraError without reasoning-gym.
     """
     config = _config(source)
     size = integer_option(source, "size", DEFAULT_SIZE, low=1) or DEFAULT_SIZE
@@ -55,8 +55,6 @@ def _config(source: Source) -> dict[str, Any]:
     """The options as the task's own configuration values."""
     tasks = _tasks(source)
     if source.where not in tasks:
-        from verigrad.errors import nearest
-
         raise source.fault(f"unknown reasoning-gym task.{nearest(source.where, tasks)}")
     config_class = tasks[source.where][1]
     hints = get_type_hints(config_class)

@@ -1,4 +1,4 @@
-"""Hugging Face datasets: a hub id, or a folder written by ``save_to_disk``. Needs the extra ``data``."""
+"""Hugging Face datasets: a hub id, or a folder written by ``save_to_disk``. Extra: ``data``."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _datasets(purpose: str) -> Any:
 
 
 def hub_rows(source: Source, split: str) -> list[Row]:
-    """Return the rows of one split of a hub dataset. Options: ``name`` (configuration), ``revision``."""
+    """Return the rows of one split of a hub dataset. Options: ``name`` (config), ``revision``."""
     check_options(source, OPTIONS)
     datasets = _datasets(f"{source.key} = {source.text!r}")
     try:
@@ -43,7 +43,7 @@ def hub_rows(source: Source, split: str) -> list[Row]:
     except (OSError, ValueError, RuntimeError, KeyError) as error:
         raise ProblemError(
             f"{source.key} = {source.text!r} (split {split!r}) can't be loaded: "
-            f"{_first_line(error)} A local file or folder of that name does not exist either; a hub "
+            f"{_first_line(error)} No file or folder has that name either; a hub "
             "dataset needs its right name, split and configuration, as in 'openai/gsm8k?name=main'."
         ) from None
     return [Row(f"{source.where}[{split}] row {i}", row) for i, row in enumerate(data, start=1)]

@@ -1,4 +1,4 @@
-"""load_problems: a recipe's problem section -> training and held-out problems that never overlap."""
+"""A recipe's problem section -> training and held-out problems that never overlap."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from verigrad.config import ProblemsSection
-from verigrad.errors import ProblemError
+from verigrad.errors import ProblemError, RecipeError
 from verigrad.problems.columns import choose_columns
 from verigrad.problems.gym import gym_problems
 from verigrad.problems.hub import hub_label, hub_rows
@@ -19,7 +19,7 @@ from verigrad.problems.paths import path_rows
 from verigrad.problems.rows import make_problems
 from verigrad.problems.source import Source, parse_source
 from verigrad.problems.sums import read_sum_settings, sum_problems
-from verigrad.problems.text import problem_key, stable_hash
+from verigrad.problems.text import normalise, problem_key, stable_hash
 from verigrad.problems.words import read_word_settings, word_problems
 from verigrad.types import Problem
 
@@ -44,33 +44,73 @@ class ProblemSet:
 def load_problems(section: ProblemsSection, *, seed: int, heldout: int) -> ProblemSet:
     """Return the problems of a recipe: all for training, and ``heldout`` that are never trained on.
 
-    Without ``section.heldout`` they are cut from the same source. The cut depends on the questions
-    alone, not on ``seed`` or on the order of rows, so runs with other seeds are measured on the same
-    problems and no checkpoint is tested on what another seed trained on. ``seed`` chooses generated
-    problems. Raises ProblemError or RecipeError (exit code 2) for whatever cannot be used.
+    Without ``heldout`` or ``heldout_split`` in the recipe they are cut from the same source. The cut
+    depends on the questions alone, not on ``seed`` or the order of rows: runs with other seeds are
+    measured on the same problems, and no checkpoint is tested on what another seed trained on.
+    ``seed`` chooses generated problems. Questions of worked examples leave both sides.
+    Raises ProblemError, RecipeError or MissingExtraError (exit code 2) for what cannot be used.
     """
     if heldout < 0:
         raise ProblemError(f"heldout = {heldout}; it is a count of problems, 0 or more.")
     source = parse_source(section.source)
+    other = _heldout_source(section, source)
     report: list[str] = []
-    train = _load(source, section, seed=seed, side="train", heldout=heldout, report=report)
-    if section.heldout is not None:
-        other = parse_source(section.heldout, key="problems.heldout")
-        held = _load(other, section, seed=seed, side="heldout", heldout=heldout, report=report)
-        held = _first_by_hash(held, heldout, other)
+    examples = frozenset(normalise(turn.question) for turn in section.few_shot)
+    ask = _Ask(section, seed, heldout, examples)
+    train = _load(source, ask, "train", report)
+    if heldout == 0:
+        held = []
+    elif other is not None:
+        held = _first_by_hash(_load(other, ask, "heldout", report), heldout, other)
     elif source.scheme in (*GENERATED, "gym"):
-        held = _load(source, section, seed=seed, side="heldout", heldout=heldout, report=report)
+        held = _load(source, ask, "heldout", report)
     else:
         held = _cut(train, heldout, source)
     train = _without(train, held, report)
-    if section.heldout is not None and heldout:
+    if other is not None:
         report.extend(find_overlap(train, held).lines())
     if section.limit is not None:
         train = train[: section.limit]
     if not train:
         raise source.fault("no problem is left to train on. " + " ".join(report))
+    report.extend(_system_turns(section, [*train, *held]))
     report.append(f"{len(train)} training problems, {len(held)} held out")
     return ProblemSet(tuple(train), tuple(held), tuple(report), fingerprint(train, held))
+
+
+@dataclass(frozen=True, slots=True)
+class _Ask:
+    """What both sides need to know: recipe, seed, size of the held-out side, worked examples."""
+
+    section: ProblemsSection
+    seed: int
+    heldout: int
+    examples: frozenset[str]
+
+
+def _heldout_source(section: ProblemsSection, source: Source) -> Source | None:
+    """The source of held-out problems, None where they are cut from the training source."""
+    if section.heldout is not None:
+        return parse_source(section.heldout, key="problems.heldout")
+    if section.heldout_split is None:
+        return None
+    if source.scheme in (*GENERATED, "gym"):
+        raise RecipeError(
+            f"problems.heldout_split = {section.heldout_split!r}: {source.text!r} has no splits; "
+            "its held-out problems are generated. Remove problems.heldout_split."
+        )
+    if section.heldout_split == section.split:
+        return None
+    return parse_source(section.source)
+
+
+def _system_turns(section: ProblemsSection, problems: Iterable[Problem]) -> tuple[str, ...]:
+    if section.system_prompt is None:
+        return ()
+    count = sum(1 for p in problems if p.messages[0].role == "system")
+    if not count:
+        return ()
+    return (f"  problems.system_prompt replaces the system turn of {count} problems",)
 
 
 def fingerprint(train: Iterable[Problem], heldout: Iterable[Problem]) -> str:
@@ -85,26 +125,19 @@ def fingerprint(train: Iterable[Problem], heldout: Iterable[Problem]) -> str:
     return digest.hexdigest()[:16]
 
 
-def _load(
-    source: Source,
-    section: ProblemsSection,
-    *,
-    seed: int,
-    side: str,
-    heldout: int,
-    report: list[str],
-) -> list[Problem]:
-    """All problems of one side of one source, without duplicates."""
+def _load(source: Source, ask: _Ask, side: str, report: list[str]) -> list[Problem]:
+    """All problems of one side of one source, without duplicates and worked examples."""
+    section = ask.section
     if source.scheme in GENERATED:
-        return _generated(source, seed, side, heldout, report)
+        return _generated(source, ask, side, report)
     if source.scheme == "gym":
-        problems = gym_problems(source, seed=seed, side=side, heldout=heldout, report=report)
-        return _distinct(problems, Counter(), source, report)
-    split_key = "problems.split"
-    split = section.split
+        problems = gym_problems(
+            source, seed=ask.seed, side=side, heldout=ask.heldout, report=report
+        )
+        return _distinct(problems, Counter(), source, ask, report)
+    split, split_key = section.split, "problems.split"
     if side == "heldout":
-        split_key = "problems.heldout_split"
-        split = section.heldout_split or "test"
+        split, split_key = section.heldout_split or "test", "problems.heldout_split"
     if source.scheme == "hf":
         rows, label = hub_rows(source, split), hub_label(source)
     else:
@@ -115,28 +148,28 @@ def _load(
         answer_column=section.answer_column,
         where=source.where,
     )
-    report.append(f"{source.key} = {source.text!r}: {len(rows)} rows")
+    report.append(f"{source.key} = {source.text!r}: {len(rows)} rows of {label}")
     report.extend(f"  {reason}" for reason in columns.reasons)
     problems, dropped = make_problems(rows, columns, label=label)
-    return _distinct(problems, dropped, source, report)
+    return _distinct(problems, dropped, source, ask, report)
 
 
-def _generated(
-    source: Source, seed: int, side: str, heldout: int, report: list[str]
-) -> list[Problem]:
+def _generated(source: Source, ask: _Ask, side: str, report: list[str]) -> list[Problem]:
     is_heldout = side == "heldout"
-    stream, count, own_seed = _stream(source, seed, is_heldout)
-    wanted = heldout if is_heldout else count or _DEFAULT_COUNT
-    problems = list(itertools.islice(stream, wanted))
+    stream, count, own_seed = _stream(source, ask.seed, is_heldout)
+    wanted = ask.heldout if is_heldout else count or _DEFAULT_COUNT
+    fresh = (p for p in stream if problem_key(p) not in ask.examples)
+    problems = list(itertools.islice(fresh, wanted))
     if len(problems) < wanted and is_heldout:
         raise source.fault(
-            f"has only {len(problems)} held-out problems, and {heldout} are wanted. "
+            f"has only {len(problems)} held-out problems, and {wanted} are wanted. "
             f"Set evaluation.problems to at most {len(problems)}, or let the source make more "
             "(more steps, kinds, ops, digits or larger numbers)."
         )
     if count is not None and len(problems) < wanted:
         raise source.fault(
-            f"has only {len(problems)} different training problems; option count = {count}."
+            f"has only {len(problems)} different training problems, and option count = {count}. "
+            f"Set count to at most {len(problems)}, or leave it out to take all there are."
         )
     if not is_heldout:
         report.append(f"{source.key} = {source.text!r}: {len(problems)} generated, seed {own_seed}")
@@ -146,7 +179,7 @@ def _generated(
 def _stream(
     source: Source, seed: int, is_heldout: bool
 ) -> tuple[Iterator[Problem], int | None, int]:
-    """The generator, the count asked for, and the seed: held-out problems are the same for every seed."""
+    """The generator, the count asked for, the seed; held-out problems are those of seed 0."""
     if source.scheme == "words":
         words = read_word_settings(source)
         own = words.seed if words.seed is not None else 0 if is_heldout else seed
@@ -157,14 +190,20 @@ def _stream(
 
 
 def _distinct(
-    problems: Sequence[Problem], dropped: Counter[str], source: Source, report: list[str]
+    problems: Sequence[Problem],
+    dropped: Counter[str],
+    source: Source,
+    ask: _Ask,
+    report: list[str],
 ) -> list[Problem]:
     """The first of every question; what was dropped goes into the report, by reason."""
     answers: dict[str, str | None] = {}
     kept: list[Problem] = []
     for problem in problems:
         key = problem_key(problem)
-        if key not in answers:
+        if key in ask.examples:
+            dropped["question of a worked example"] += 1
+        elif key not in answers:
             answers[key] = problem.answer
             kept.append(problem)
         elif answers[key] == problem.answer:

@@ -1,4 +1,4 @@
-"""In which order problems are drawn: a function of the step alone, so that a resumed run needs no cursor."""
+"""In which order problems are drawn: a function of the step, so a resumed run needs no cursor."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ def draw(
 ) -> list[int]:
     """Return the indices of the problems of one step (counted from 1).
 
-    All steps together walk through epoch after epoch: every epoch is one permutation of all problems
-    (their order in the source without ``shuffle``), and a step may begin in one epoch and end in the
-    next. Nothing is remembered between calls. Raises UsageError for counts below 1.
+    All steps together walk through epoch after epoch: every epoch is one permutation of all
+    problems (their order in the source without ``shuffle``), and a step may begin in one epoch
+    and end in the next. Nothing is remembered between calls. Raises UsageError for counts below 1.
     """
     for name, value in (
         ("num_problems", num_problems),
@@ -34,7 +34,7 @@ def draw(
 
 @lru_cache(maxsize=4)
 def _permutation(num_problems: int, seed: int, epoch: int) -> tuple[int, ...]:
-    """A permutation by sorted random keys: ``Random.random`` is the one stream Python never changes."""
+    """Sort by random keys: ``Random.random`` is the one stream that Python never changes."""
     rng = random.Random(f"order {seed} {epoch}")
     keys = [rng.random() for _ in range(num_problems)]
     return tuple(sorted(range(num_problems), key=keys.__getitem__))

@@ -1,4 +1,4 @@
-"""Problem -> Prompt: system turn, worked examples, question, chat template, prefill. Nothing is guessed.
+"""Problem -> Prompt: system turn, worked examples, question, chat template, prefill.
 
 What the model reads is ``Prompt.text``; ``Prompt.token_ids`` are its tokens and are what is fed.
 """
@@ -17,8 +17,8 @@ from verigrad.types import Message, Problem, Prompt
 def chat_turns(problem: Problem, section: ProblemsSection) -> tuple[Message, ...]:
     """Return the turns that the template is given: system, worked examples, then the problem's own.
 
-    ``answer_format`` wraps the last user turn and the question of every worked example. A system turn
-    of the problem itself gives way to ``system_prompt`` where the recipe sets one.
+    ``answer_format`` wraps the last user turn and the question of every worked example. A system
+    turn of the problem itself gives way to ``system_prompt`` where the recipe sets one.
     """
     own = list(problem.messages)
     if not own or own[-1].role == "assistant":
@@ -47,11 +47,11 @@ def _formatted(question: str, section: ProblemsSection) -> str:
 
 
 def render(problem: Problem, section: ProblemsSection, tokenizer: Any) -> Prompt:
-    """Return the prompt that the model reads, with the start of the assistant's turn and the prefill.
+    """Return the prompt that the model reads, up to where the model goes on: the prefill.
 
-    Without a chat template it is plain text: system prompt, worked examples and question, each on its
-    own line. A prompt of more than ``max_prompt_tokens`` tokens loses its beginning under
-    ``over_length = "truncate_left"`` and is a ProblemError otherwise (``render_all`` drops and counts).
+    Without a chat template it is plain text: system prompt, worked examples and question, each on
+    its own line. A prompt of more than ``max_prompt_tokens`` tokens loses its beginning under
+    ``over_length = "truncate_left"`` and is a ProblemError otherwise (``render_all`` drops).
     """
     prompt = render_whole(problem, section, tokenizer)
     too_long = len(prompt.token_ids) - section.max_prompt_tokens
@@ -69,7 +69,7 @@ def render(problem: Problem, section: ProblemsSection, tokenizer: Any) -> Prompt
 def render_all(
     problems: Sequence[Problem], section: ProblemsSection, tokenizer: Any
 ) -> tuple[list[Prompt], Mapping[str, int]]:
-    """Return the prompts in order, and the counts ``num_prompts num_dropped num_truncated max_tokens``.
+    """Return the prompts in order, and ``num_prompts num_dropped num_truncated max_tokens``.
 
     ``num_dropped`` counts prompts that ``over_length = "drop"`` left out. Raises ProblemError when
     a prompt is too long under ``"error"``, or when none is left.
@@ -153,7 +153,7 @@ def apply_template(
 
 
 def encode(text: str, tokenizer: Any, *, special: bool) -> tuple[int, ...]:
-    """Token ids of a text; a template writes its special tokens itself, plain text gets the tokenizer's."""
+    """Token ids of a text; plain text gets the tokenizer's special tokens."""
     ids = tuple(tokenizer(text, add_special_tokens=special)["input_ids"])
     end = tokenizer.eos_token_id
     if special and ids and ids[-1] == end and not text.endswith(tokenizer.eos_token):

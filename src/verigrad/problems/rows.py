@@ -1,7 +1,7 @@
-r"""Row -> Problem: the question as chat turns, the gold answer as text, the worked solution in info.
+r"""Row -> Problem: the question as chat turns, the gold answer as text, the worked solution.
 
-Everything else in the row stays in ``info`` untouched. GSM8K's ``work <<1+1=2>> #### 2`` becomes the
-answer ``2`` and ``info["solution"]`` without the annotations, ending in ``\boxed{2}``.
+Everything but the question stays in ``info`` untouched. GSM8K's ``work <<1+1=2>> #### 2`` becomes
+the answer ``2`` and ``info["solution"]`` without the annotations, ending in ``\boxed{2}``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def make_problems(
 ) -> tuple[list[Problem], Counter[str]]:
     """Return the problems of the rows and how many rows were dropped, by reason.
 
-    A row with an empty question or answer is dropped and counted; one whose question is not a text is
+    A row with an empty question or answer is dropped and counted; one whose question is no text is
     a ProblemError with its place. ``label`` is the data source of rows that do not name their own.
     """
     dropped: Counter[str] = Counter()
@@ -145,7 +145,7 @@ def _join(body: str, question: str) -> str:
 
 
 def _answer(value: Any, place: str, name: str) -> tuple[str | None, str | None]:
-    """The gold answer as text, and the worked solution where the value holds both. None is empty."""
+    """The gold answer as text (None where empty), and the worked solution if the value has one."""
     if isinstance(value, (list, tuple)) and len(value) == 1:
         value = value[0]
     if value is None or (isinstance(value, str) and not value.strip()) or value in ([], {}):
@@ -171,7 +171,9 @@ def number_text(value: int | float, place: str, name: str) -> str:
     """``43.0`` is the answer ``43``; a number that is none (nan) is a ProblemError."""
     if isinstance(value, float) and not math.isfinite(value):
         raise ProblemError(f"{place}: column {name!r} is {value}, which is no answer.")
-    return str(int(value)) if float(value).is_integer() else str(value)
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
 
 
 def last_box(text: str) -> str | None:

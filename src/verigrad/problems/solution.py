@@ -1,7 +1,7 @@
 r"""Worked solutions: what a supervised cold start learns from, as prompt and completion tokens.
 
-``worked_solution`` finds the text, ``render_solution`` turns it into exactly the tokens that the chat
-template would write, so that the supervised start and the rollouts read the same prompts.
+``worked_solution`` finds the text, ``render_solution`` turns it into exactly the tokens that the
+chat template would write, so that the supervised start and the rollouts read the same prompts.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def render_solution(
     """Return the prompt of ``render`` and the tokens of the solution, which end in the EOS token.
 
     Prompt and completion ids one after the other are exactly what the template gives for the whole
-    conversation, up to and including the end of the assistant's turn; this is checked, and a template
-    or tokenizer for which it is not so is a ProblemError that says where they part.
+    conversation, up to and including the end of the assistant's turn; this is checked, and a
+    template or tokenizer for which it is not so is a ProblemError that says where they part.
     The prompt must not exceed ``max_prompt_tokens``.
     """
     if not solution.strip():
@@ -79,7 +79,7 @@ def _check_text(problem: Problem, prompt: Prompt, whole: str, solution: str) -> 
     if solution.strip() not in whole[len(prompt.text) :]:
         raise ProblemError(
             f"problem {problem.id!r}: the chat template alters the solution (it leaves out or "
-            "rewrites a part, often the thinking). Use a template that keeps it: model.chat_template."
+            "rewrites a part, often the thinking). Set model.chat_template to one that keeps it."
         )
 
 

@@ -1,4 +1,4 @@
-"""A byte tokenizer with a chat template, made here: what recipes/tiny.toml and the tests train with."""
+"""A byte tokenizer with a chat template, made here: for recipes/tiny.toml and the tests."""
 
 from __future__ import annotations
 
