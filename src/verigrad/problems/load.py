@@ -44,9 +44,9 @@ class ProblemSet:
 def load_problems(section: ProblemsSection, *, seed: int, heldout: int) -> ProblemSet:
     """Return the problems of a recipe: all for training, and ``heldout`` that are never trained on.
 
-    Without ``heldout`` or ``heldout_split`` in the recipe they are cut from the same source. The cut
-    depends on the questions alone, not on ``seed`` or the order of rows: runs with other seeds are
-    measured on the same problems, and no checkpoint is tested on what another seed trained on.
+    Without ``heldout`` or ``heldout_split`` in the recipe they are cut from the same source. This
+    cut depends on the questions alone, not on ``seed`` or the order of rows: runs with other seeds
+    are measured on the same problems, and no checkpoint is tested on what another trained on.
     ``seed`` chooses generated problems. Questions of worked examples leave both sides.
     Raises ProblemError, RecipeError or MissingExtraError (exit code 2) for what cannot be used.
     """
@@ -67,7 +67,7 @@ def load_problems(section: ProblemsSection, *, seed: int, heldout: int) -> Probl
     else:
         held = _cut(train, heldout, source)
     train = _without(train, held, report)
-    if other is not None:
+    if source.scheme in ("path", "hf") or other is not None:
         report.extend(find_overlap(train, held).lines())
     if section.limit is not None:
         train = train[: section.limit]

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import unicodedata
 
 from verigrad.types import Problem
+
+_BEFORE_STOP = re.compile(r" ([.,;:?!])(?= |$)")
 
 
 def normalise(text: str) -> str:
     """Return the text in the form in which two questions count as the same.
 
-    Compatibility characters unified, case folded, runs of white space made one blank.
+    Compatibility characters unified, case folded, white space made one blank, none before a stop.
     """
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    text = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    return _BEFORE_STOP.sub(r"\1", text)
 
 
 def problem_key(problem: Problem) -> str:
