@@ -1,4 +1,4 @@
-"""Generated problems: exact answers, worked solutions, no problem on both sides, same for a seed."""
+"""Generated problems: exact answers, worked solutions, no problem on both sides, one seed one set."""
 
 import itertools
 import re
