@@ -1,4 +1,4 @@
-"""Generated problems: exact answers, worked solutions, no problem on both sides, one seed one set."""
+"""Generated problems: exact answers, worked solutions, no problem on both sides, one seed."""
 
 import itertools
 import re
