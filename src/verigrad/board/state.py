@@ -99,11 +99,19 @@ def duration(seconds: float | None) -> str:
 
 
 def smooth(values: list[float], span: float | None = None) -> list[float]:
-    """Return an exponential moving average with its start corrected (span: about a tenth of the
-    curve)."""
-    if not values:
-        return []
+    """Return the values smoothed over ``span`` steps (about a tenth of the curve) without a lag.
+
+    The mean of an exponential moving average run forwards and one run backwards, both corrected at
+    their
+    start: the line neither trails the points nor invents values beyond them.
+    """
     span = span or max(3.0, len(values) / 10)
+    forwards = _moving_average(values, span)
+    backwards = _moving_average(values[::-1], span)[::-1]
+    return [(a + b) / 2 for a, b in zip(forwards, backwards, strict=True)]
+
+
+def _moving_average(values: list[float], span: float) -> list[float]:
     keep = 1 - 2 / (span + 1)
     total, weight, out = 0.0, 0.0, []
     for value in values:

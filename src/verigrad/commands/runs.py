@@ -52,7 +52,7 @@ def show(
 ) -> None:
     """Show what a run came to: rewards at both ends, held-out accuracy, findings, checkpoint."""
     from verigrad.board.panels import summary_panel
-    from verigrad.board.plots import reward_picture
+    from verigrad.board.picture import reward_picture
     from verigrad.board.report import write_report
     from verigrad.board.summary import summarize
 
