@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from collections import Counter
 
 import pytest
 
@@ -158,3 +159,12 @@ def test_sums_depend_on_the_seed_only_in_their_order():
 def test_bad_sum_options_are_refused(query):
     with pytest.raises(RecipeError):
         sums(query)
+
+
+@pytest.mark.parametrize(
+    "query", ["steps=1..2&max_number=10&max_result=20", "steps=1&max_number=20"]
+)
+def test_no_single_answer_earns_much(query):
+    problems = words(query, count=2000)
+    common = max(Counter(p.answer for p in problems).values())
+    assert common / len(problems) < 0.12

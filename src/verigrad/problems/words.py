@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -48,6 +49,9 @@ _MAX_FACTOR = 9
 _PERCENTAGES = (10, 20, 25, 50, 75)
 _REDRAWS = 40
 """Tries a template gets, so that those whose numbers rarely come out whole are not drowned."""
+_COMMON, _PASSED_OVER = 0.06, 0.9
+"""An answer with a larger share than the first is passed over with the second probability, so that
+always saying the same number earns little."""
 _STALE = 5_000
 """So many tries in a row without a new problem: there are no more."""
 
@@ -110,6 +114,7 @@ def word_problems(settings: WordSettings, *, seed: int, heldout: bool) -> Iterat
     rng = random.Random(f"words {seed} {heldout}")
     templates = settings.templates()
     seen: set[str] = set()
+    answers: Counter[str | None] = Counter()
     stale = 0
     while stale < _STALE:
         stale += 1
@@ -121,10 +126,14 @@ def word_problems(settings: WordSettings, *, seed: int, heldout: bool) -> Iterat
         if belongs_to_heldout(skeleton) is not heldout:
             continue
         problem = _phrase(template, numbers, settings.style, rng)
-        if problem.question not in seen:
-            seen.add(problem.question)
-            stale = 0
-            yield problem
+        if problem.question in seen:
+            continue
+        if answers[problem.answer] > _COMMON * len(seen) + 1 and rng.random() < _PASSED_OVER:
+            continue
+        seen.add(problem.question)
+        answers[problem.answer] += 1
+        stale = 0
+        yield problem
 
 
 def _phrase(
