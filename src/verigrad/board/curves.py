@@ -20,7 +20,7 @@ def sparkline(values: Sequence[float], width: int = 24) -> str:
         return ""
     low, high = min(shown), max(shown)
     if high == low:
-        return _BARS[3] * len(shown)
+        return _BARS[0] * len(shown)
     return "".join(_BARS[min(7, int(8 * (v - low) / (high - low)))] for v in shown)
 
 

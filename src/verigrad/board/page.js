@@ -5,7 +5,8 @@ let stored = null;
 try { stored = localStorage.getItem("verigrad-theme"); } catch { /* a page from disk may have no storage */ }
 root.dataset.theme = stored ||
   (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
-document.getElementById("theme").addEventListener("click", () => {
+document.addEventListener("click", (event) => {
+  if (event.target.id !== "theme") return;
   root.dataset.theme = root.dataset.theme === "dark" ? "light" : "dark";
   try { localStorage.setItem("verigrad-theme", root.dataset.theme); } catch { /* same */ }
 });
@@ -24,10 +25,10 @@ function nearest(points, x) {
 }
 
 // The pointer over a chart shows the step and the value of every line there.
-for (const figure of document.querySelectorAll("figure")) {
+function wire(figure) {
   const svg = figure.querySelector("svg"), plot = figure.querySelector(".plot");
   const data = JSON.parse(figure.querySelector("script").textContent);
-  if (!svg || !data.series.length) continue;
+  if (!svg || !data.series.length) return;
   const [left, right, top, bottom] = svg.dataset.box.split(",").map(Number);
   const [low, high] = svg.dataset.x.split(",").map(Number);
   const tip = plot.appendChild(document.createElement("div"));
@@ -57,10 +58,22 @@ for (const figure of document.querySelectorAll("figure")) {
     tip.style.display = "none";
   });
 }
+document.querySelectorAll("figure").forEach(wire);
 
 // Served live, the page fetches itself again while the run goes on, and keeps the reader's place.
-function verigradLive() {
-  const state = document.querySelector(".state").textContent;
-  if (["done", "failed", "interrupted"].includes(state)) return;
-  setTimeout(() => location.reload(), 4000);
+async function verigradLive() {
+  const ended = () => ["done", "failed", "interrupted"].includes(
+    document.querySelector(".state").textContent);
+  while (!ended()) {
+    await new Promise((resolve) => setTimeout(resolve, 3000));
+    if (document.hidden || document.querySelector("figure:hover")) continue;
+    let answer = null;
+    try { answer = await fetch(location.href); } catch { continue; /* the server may be restarting */ }
+    if (!answer.ok) continue;
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const open = [...document.querySelectorAll("details")].map((d) => d.open);
+    document.querySelector("main").replaceWith(page.querySelector("main"));
+    document.querySelectorAll("details").forEach((d, i) => { d.open = open[i] ?? d.open; });
+    document.querySelectorAll("figure").forEach(wire);
+  }
 }

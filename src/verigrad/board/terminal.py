@@ -187,6 +187,7 @@ class Tail:
         """Tell everything new; return the run's state."""
         reader, tell = self._reader, self._listener
         status = reader.status()
+        tell("status", status)
         rows = reader.metrics(phase=None)
         # A resumed run may be shorter than what was read: then its rows are read from the end
         # known.
@@ -207,7 +208,6 @@ class Tail:
             groups = read_groups(reader, step=self._step)
             chosen = next((g for g in groups if g.is_kind("mixed")), groups[0])
             tell("group", {"step": self._step, "group": chosen})
-        tell("status", status)
         return str(status.get("state", ""))
 
 
