@@ -1,0 +1,203 @@
+"""Presets: policy gradients by baseline and scale (RLOO, REINFORCE++, OPO, MaxRL, PPO, ...)."""
+
+from __future__ import annotations
+
+from verigrad.algorithms.preset import Preset, grpo_like
+
+_PLAIN = {"scale": "none", "trust_region": "score"}
+_CLIP = "min(rho A, clip(rho, 1-lo, 1+hi) A)"
+
+PRESETS: tuple[Preset, ...] = (
+    Preset(
+        objective=grpo_like("ppo", baseline="critic", scale="none", reduction="token_mean"),
+        title="PPO with a critic",
+        source="arXiv 1707.06347 eq. 7; settings of Open-Reasoner-Zero 2503.24290",
+        equation=f"E_t {_CLIP}, A from GAE with gamma = lambda = 1",
+        patches="credit per token instead of per completion",
+        like="vapo",
+        evidence_for="ORZ-32B AIME24 48.1 with a tenth of R1-Zero-Qwen-32B's steps",
+        evidence_against="a second network of policy size; lambda = 0.95 is far worse than GRPO "
+        "(R1)",
+    ),
+    Preset(
+        objective=grpo_like(
+            "vapo",
+            baseline="critic",
+            scale="none",
+            reduction="token_mean",
+            clip_high=0.28,
+            lam_alpha=0.05,
+            positive_nll=0.1,
+        ),
+        title="VAPO",
+        source="arXiv 2504.05118",
+        equation=f"1/sum|y| sum {_CLIP} + mu NLL(correct), lambda = 1 - 1/(0.05 |y|), critic "
+        f"lambda 1",
+        patches="value bias over long completions",
+        like="ppo",
+        evidence_for="AIME24 60.4 in 5,000 steps, no crash (Qwen2.5-32B); DAPO has 50",
+        evidence_against="needs value pre-training",
+        unsure=("clip_low", "clip_high", "positive_nll"),
+    ),
+    Preset(
+        objective=grpo_like(
+            "rloo",
+            baseline="leave_one_out",
+            reduction="sequence_sum",
+            kl="k1_in_reward",
+            kl_coef=0.03,
+            **_PLAIN,
+        ),
+        title="RLOO",
+        source="Kool et al. 2019; arXiv 2402.14740",
+        equation="1/G sum_i (r_i - mean_{j != i} r_j) log pi(y_i), KL in the reward",
+        patches="PPO's machinery, where one completion is one action",
+        like="dr_grpo",
+        evidence_for="equals G/(G-1) times A = r - mean(r)",
+        numbers={"batch": "512", "k": "2 or 4", "lr": "1e-6", "beta": "0.03"},
+    ),
+    Preset(
+        objective=grpo_like(
+            "reinforce_plus_plus",
+            baseline="batch_mean",
+            scale="batch_std",
+            batch_unit="tokens",
+            reduction="token_mean",
+            kl="k1_in_reward",
+            kl_coef=0.01,
+        ),
+        title="REINFORCE++",
+        source="arXiv 2501.03262",
+        equation=f"1/sum|y| sum {_CLIP}, A = whiten over the batch's tokens, k1 per token in the "
+        f"reward",
+        patches="std of small groups; works with one completion per prompt",
+        like="reinforce_plus_plus_baseline",
+        evidence_for="stable against easy prompts",
+        evidence_against="no group baseline: prompts of different difficulty are compared",
+        unsure=("kl_coef",),
+    ),
+    Preset(
+        objective=grpo_like(
+            "reinforce_plus_plus_baseline",
+            scale="centered_batch_std",
+            batch_unit="tokens",
+            reduction="token_mean",
+            kl="k2",
+            kl_coef=0.001,
+        ),
+        title="REINFORCE++-baseline",
+        source="arXiv 2501.03262; ms-swift, OpenRLHF",
+        equation=f"1/sum|y| sum {_CLIP}, A = (r - mean r)/std over the batch of (r - mean r)",
+        patches="std of small groups, keeping the group baseline",
+        like="lite_ppo",
+        evidence_for="OpenRLHF recommends it for verifiable rewards; ProRL v2 uses it",
+        unsure=("kl_coef",),
+    ),
+    Preset(
+        objective=grpo_like("opo", baseline="length_weighted", reduction="token_mean", **_PLAIN),
+        title="OPO",
+        source="arXiv 2505.23585",
+        equation="A = r - sum(|y| r)/sum|y|, exactly on-policy",
+        patches="variance of the gradient, by the optimal baseline",
+        like="dr_grpo",
+        evidence_for="lower variance and drift than GRPO (paper)",
+        numbers={"updates per rollout": "1"},
+        unsure=("reduction",),
+    ),
+    Preset(
+        objective=grpo_like(
+            "remax",
+            baseline="greedy",
+            reduction="sequence_sum",
+            kl="k1_in_reward",
+            kl_coef=0.05,
+            **_PLAIN,
+        ),
+        title="ReMax",
+        source="arXiv 2310.10505",
+        equation="1/n sum_i (r_i - r(greedy)) log pi(y_i)",
+        patches="the critic, with one greedy completion per prompt",
+        like="rloo",
+        evidence_for="PPO's quality at half the memory in RLHF",
+        evidence_against="one more completion per prompt; crashes in verl 0.9.1's default trainer",
+        unsure=("kl_coef",),
+    ),
+    Preset(
+        objective=grpo_like("rgra", trust_region="score"),
+        title="RGRA",
+        source="arXiv 2603.18756",
+        equation="1/G sum_i 1/|y_i| sum_t A log pi, A = (r - mean r)/std r; no ratio, no clip",
+        patches="ratio and clip, which do nothing on-policy",
+        like="grpo",
+        evidence_for="matches GRPO on-policy; negative feedback is what matters",
+        numbers={"updates per rollout": "1"},
+        unsure=("reduction",),
+    ),
+    Preset(
+        objective=grpo_like("maxrl", scale="group_mean", reduction="token_mean"),
+        title="MaxRL",
+        source="arXiv 2602.02710",
+        equation="A = (r - mean r)/mean r: a truncated series of grad log p",
+        patches="sharpening (pass@1 up, pass@k down) and hard prompts under-weighted",
+        like="dr_grpo",
+        evidence_for="Qwen3-4B: 2.3 to 19.2 times better test-time efficiency than GRPO",
+        evidence_against="needs rewards of at least 0",
+        unsure=("reduction", "clip_low", "clip_high"),
+    ),
+    Preset(
+        objective=grpo_like(
+            "pass_at_k", scale="none", pass_at_k="analytic", k=4, reduction="token_mean"
+        ),
+        title="Pass@k training, analytic",
+        source="arXiv 2508.10751",
+        equation="R = 1 - C(wrong,k)/C(N,k), s = sqrt(R(1-R)); A+ = (1-R)/s, A- = "
+        "(1-R-C(wrong-1,k-1)"
+        "/C(N-1,k-1))/s",
+        patches="exploration lost to pass@1",
+        like="maxrl",
+        evidence_for="self-consistent with pass@k's gradient",
+        unsure=("k", "reduction"),
+    ),
+    Preset(
+        objective=grpo_like(
+            "pass_at_k_best", scale="none", pass_at_k="best_minus_second", reduction="token_mean"
+        ),
+        title="Pass@k training, best minus second",
+        source="arXiv 2503.19595",
+        equation="the best completion gets max r - second r, the others 0",
+        patches="credit for answers that add nothing to the best of k",
+        like="pass_at_k",
+        evidence_for="verl's grpo_passk",
+        evidence_against="binary rewards with two correct completions give no signal",
+        unsure=("reduction",),
+    ),
+    Preset(
+        objective=grpo_like(
+            "topr",
+            baseline="none",
+            scale="none",
+            ratio="product",
+            trust_region="taper_negative",
+            reduction="sequence_sum",
+            wrong_reward=-1.0,
+            denominator="sampler",
+        ),
+        title="TOPR",
+        source="arXiv 2503.14286",
+        equation="sum_{r>0} r log pi + sum_{r<0} sg(clip(pi/mu, 0, 1)) r log pi, per completion",
+        patches="divergence from negative examples when off-policy",
+        like="raft",
+        evidence_for="an 8B model matches a 70B one after iterations",
+        evidence_against="the balance of positives and negatives must be set by hand",
+    ),
+    Preset(
+        objective=grpo_like("cpgd", trust_region="clip_log", drift="k3", drift_coef=0.01),
+        title="CPGD",
+        source="arXiv 2505.12504",
+        equation="min(A log rho, A clip(log rho, log(1-lo), log(1+hi))) - alpha KL(old || pi)",
+        patches="ratio blow-up where A < 0",
+        like="grpo",
+        evidence_for="+21.8 % on MMK12 (multimodal)",
+        unsure=("drift_coef", "clip_low", "clip_high", "reduction"),
+    ),
+)
