@@ -45,8 +45,9 @@ def test_the_page_shows_what_a_person_asks_for() -> None:
     console = _console()
     page = _text(console, LivePage(_heard()).render(console))
     for text in ("step 12/20", "generate 32/64", "training reward", "all right", "mixed",
-                 "all wrong", "truncated", "unparsed", "entropy", "tokens/s", "left", "before training", "15.0%",
-                 "2 of 4 right", "30% cut", "raise max_new_tokens"):  # fmt: skip
+                 "all wrong", "truncated", "unparsed", "entropy", "tokens/s", "left",
+                 "before training", "15.0%", "2 of 4 right", "30% cut",
+                 "raise max_new_tokens"):  # fmt: skip
         assert text in page, text
     assert "loss" not in page
 

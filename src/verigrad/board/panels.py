@@ -99,6 +99,23 @@ def signal_panel(state: RunState, *, width: int) -> RenderableType:
     return Panel(body, title="groups and completions", title_align="left", border_style=FRAME)
 
 
+def signal_lines(state: RunState, width: int) -> RenderableType:
+    """The same in three lines, for a narrow terminal."""
+    parts = []
+    for label, name, form in (
+        ("truncated", "truncated_frac", "{:.0%}"),
+        ("unparsed", "unparsed_frac", "{:.0%}"),
+        ("entropy", "entropy_mean", "{:.2f}"),
+        ("tokens", "completion_tokens_mean", "{:.0f}"),
+        ("tokens/s", "tokens_per_s", "{:.0f}"),
+    ):
+        value = state.last(name)
+        if value is not None:
+            parts.append(f"{label} {form.format(value)}")
+    line = Text("  ".join(parts), no_wrap=True, overflow="ellipsis")
+    return Stack(group_shares(state, width), line)
+
+
 def group_shares(state: RunState, width: int) -> RenderableType:
     """One bar of all groups: all right, mixed (the only ones that teach), all wrong; numbers
     below."""

@@ -16,6 +16,7 @@ class RunState:
 
     title: str = "run"
     started: float = field(default_factory=time.monotonic)
+    ran_before_s: float = 0.0
     state: str = "starting"
     message: str = ""
     step: int = 0
@@ -63,6 +64,11 @@ class RunState:
             return None
         value = self.rows[-1].get(name)
         return None if value is None else float(value)
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds the run has taken, those before this view was opened included."""
+        return self.ran_before_s + time.monotonic() - self.started
 
     @property
     def eta_s(self) -> float | None:

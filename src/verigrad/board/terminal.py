@@ -25,6 +25,8 @@ from verigrad.runlog import Listener, RunReader
 REFRESH_HZ = 2
 POLL_S = 0.5
 CURVE_ROWS = 9
+NARROW = 84
+ALL_ROWS = 200
 ENDED = ("done", "failed", "interrupted")
 
 
@@ -53,18 +55,19 @@ def watching(console: Console, *, title: str, quiet: bool = False) -> Iterator[L
 class LivePage:
     """Draws a RunState to fit the console."""
 
-    def __init__(self, state: RunState) -> None:
-        self._state = state
+    def __init__(self, state: RunState, *, height: int | None = None) -> None:
+        self._state, self._height = state, height
 
     def render(self, console: Console) -> RenderableType:
         """The whole page; pieces that do not fit the height are left out, the least important
         first."""
-        state, width, height = self._state, console.width, console.height
-        elapsed = time.monotonic() - state.started
+        state, width, height = self._state, console.width, self._height or console.height
         pieces: list[tuple[RenderableType, int]] = [
-            (panels.header_panel(state, elapsed, width), 3),
+            (panels.header_panel(state, state.elapsed_s, width), 3),
             (self._middle(width), CURVE_ROWS + 2),
         ]
+        if width < NARROW and state.rows:
+            pieces.append((panels.signal_lines(state, width), 3))
         left = height - 1 - sum(rows for _, rows in pieces)
         for piece in (self._heldout(), self._findings(), self._group(width, left)):
             if piece is None:
@@ -77,7 +80,7 @@ class LivePage:
 
     def _middle(self, width: int) -> RenderableType:
         state = self._state
-        if width < 84:
+        if width < NARROW:
             return panels.reward_panel(state, width=width, height=CURVE_ROWS)
         side = max(38, min(52, width // 3))
         row = Layout(size=CURVE_ROWS + 2)
@@ -218,7 +221,8 @@ def follow(path: Path, console: Console, *, once: bool = False) -> None:
     live = console.is_terminal and not console.is_dumb_terminal
     tail = Tail(path, state.hear if live or once else PlainLog(console, state))
     ended = tail.poll() in ENDED
-    page = LivePage(state)
+    state.ran_before_s = sum(float(r.get("step_s") or 0.0) for r in [*state.sft_rows, *state.rows])
+    page = LivePage(state, height=ALL_ROWS if once else None)
     if once:
         console.print(page.render(console))
         return

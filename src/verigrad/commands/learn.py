@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +12,7 @@ from rich.markup import escape
 
 from verigrad.commands.output import (
     JsonFlag,
+    plain,
     print_json,
     say,
     say_error,
@@ -18,7 +20,7 @@ from verigrad.commands.output import (
     stdout,
     stdout_kept_for_json,
 )
-from verigrad.errors import RefusedError, RunDirectoryError, UsageError
+from verigrad.errors import RefusedError, RunDirectoryError, UsageError, VerigradError
 
 INTERRUPTED = 130
 
@@ -57,7 +59,7 @@ def train(
 ) -> None:
     """Train a recipe: audit its reward, measure, learn, measure again, write report.html."""
     settings, run_dir = plan_run(recipe, overrides or [], out, resume=resume, force=force)
-    _audit_first(settings, as_json=as_json)
+    audit = audit_first(settings, as_json=as_json)
     again = f"verigrad train {run_dir} --resume"
 
     def work(listeners: Sequence[Any]) -> Any:
@@ -67,7 +69,7 @@ def train(
             settings, run_dir=run_dir, resume=resume, force=force, listeners=listeners
         )
 
-    _run(work, run_dir, title=run_dir.name, again=again, quiet=quiet, as_json=as_json)
+    _run(work, run_dir, title=run_dir.name, again=again, quiet=quiet, as_json=as_json, audit=audit)
 
 
 def lab(
@@ -130,16 +132,39 @@ def plan_run(
                 "elsewhere with --out DIR."
             )
         settings = load_recipe(str(path / "recipe.toml"), overrides)
+        _refuse_existing(out or path, resume=resume, force=force)
         return settings, out or path
     settings = load_recipe(recipe, overrides)
     named = settings.logging.run
-    return settings, out or (Path(named) if named else Path("runs") / path.stem)
+    run_dir = out or (Path(named) if named else Path("runs") / path.stem)
+    _refuse_existing(run_dir, resume=resume, force=force)
+    return settings, run_dir
 
 
-def _audit_first(recipe: Any, *, as_json: bool) -> None:
-    """Audit the recipe's reward before anything is trained, as verifier.audit says."""
+def _refuse_existing(run_dir: Path, *, resume: bool, force: bool) -> None:
+    """Refuse before the audit and the model are loaded what RunWriter would refuse after."""
+    there = run_dir.is_dir() and any(run_dir.iterdir())
+    if there and not (resume or force):
+        raise RunDirectoryError(
+            f"run directory {run_dir} exists already. Resume it with --resume, overwrite it with "
+            "--force, or choose another with --out."
+        )
+    if resume and not there:
+        raise RunDirectoryError(
+            f"run directory {run_dir} does not exist, so there is nothing to resume. "
+            "Leave out --resume to start it."
+        )
+
+
+def audit_first(recipe: Any, *, as_json: bool) -> Any:
+    """Audit the recipe's reward before anything is trained, as verifier.audit says; return the
+    report.
+
+    None where the recipe turns it off. Raises RefusedError when it fails and the recipe says
+    refuse.
+    """
     if recipe.verifier.audit == "off":
-        return
+        return None
     from verigrad.audit import audit_recipe
 
     say(f"auditing the reward ({escape(recipe.verifier.name)}) ...")
@@ -163,6 +188,7 @@ def _audit_first(recipe: Any, *, as_json: bool) -> None:
             "`verigrad audit RECIPE` for the causes and remedies; verifier.audit=warn trains "
             "all the same."
         )
+    return report
 
 
 def _run(
@@ -173,34 +199,40 @@ def _run(
     again: str,
     quiet: bool,
     as_json: bool,
+    audit: Any = None,
 ) -> None:
     """Run ``work`` under the live view; whatever way it ends, write the report of what there is."""
     from verigrad.board.terminal import watching
 
-    interrupted = False
+    interrupted = ""
     with stdout_kept_for_json(as_json):
         try:
             with watching(stderr(), title=title, quiet=quiet) as listener:
                 work([listener])
         except KeyboardInterrupt:
-            interrupted = True
-        except BaseException:
-            _report(run_dir)
-            raise
-        report = _report(run_dir)
+            interrupted = "interrupted."
+        except VerigradError as error:
+            if error.exit_code != INTERRUPTED:
+                _report(run_dir, audit)
+                raise
+            interrupted = str(error)
+        report = _report(run_dir, audit)
     if interrupted:
-        say_error(f"interrupted. Continue with: {again}")
+        say_error(f"{interrupted} Continue with: {again}")
         raise typer.Exit(INTERRUPTED)
     _finish(run_dir, report, as_json=as_json)
 
 
-def _report(run_dir: Path) -> Path | None:
-    """Write report.html of a run that left something to show."""
+def _report(run_dir: Path, audit: Any) -> Path | None:
+    """Write report.html (and the audit beside it) of a run that left something to show."""
     from verigrad.board.report import write_report
+    from verigrad.runlog import write_atomic
 
     if not (run_dir / "recipe.toml").exists():
         return None
     try:
+        if audit is not None:
+            write_atomic(run_dir / "audit.json", json.dumps(plain(audit.to_json()), indent=2))
         return write_report(run_dir)
     except (OSError, ValueError) as e:
         # The run matters more than its picture: say it and keep the run's own outcome.

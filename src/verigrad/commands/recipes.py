@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from importlib import resources
 from pathlib import Path
@@ -55,13 +56,14 @@ def recipe_text(name: str) -> str:
 
 
 def sentence_of(text: str) -> str:
-    """Return the recipe's opening comment: what it is for."""
+    """Return the first sentence of the recipe's opening comment: what it is for."""
     lines: list[str] = []
     for line in text.splitlines():
         if not line.startswith("#"):
             break
         lines.append(line.lstrip("# ").strip())
-    return " ".join(line for line in lines if line)
+    text = " ".join(line for line in lines if line)
+    return re.split(r"(?<=[.!?])\s", text, maxsplit=1)[0]
 
 
 def list_recipes(ctx: typer.Context, as_json: JsonFlag = False) -> None:
@@ -92,12 +94,11 @@ def _print_list(as_json: bool) -> None:
     if as_json:
         print_json({"recipes": rows})
         return
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in ("recipe", "model", "problems", "objective", "steps", "about"):
-        table.add_column(column, header_style="bold", overflow="fold")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
     for r in rows:
-        cells = (r["name"], r["model"], r["problems"], r["preset"], r["steps"], r["about"])
-        table.add_row(*("" if c is None else str(c) for c in cells))
+        table.add_row(r["name"], r["about"] or r["problems"])
     stdout().print(table)
     say("\nCopy one to own it: [bold]verigrad recipes copy NAME[/bold]")
 

@@ -116,8 +116,7 @@ def diff(
     run_b: Annotated[Path, typer.Argument(help="Another.")],
     as_json: JsonFlag = False,
 ) -> None:
-    """Find where two runs part: recipe keys, then the first step and the first quantity that
-    differ."""
+    """Find where two runs part: recipe keys, then the first step and quantity that differ."""
     from verigrad.board.compare import compare_runs
     from verigrad.board.panels import difference_lines
 
@@ -143,8 +142,7 @@ def evaluate(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No live view.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Measure a model on held-out problems: pass@1 with its 95% interval, strict and lenient,
-    pass@k."""
+    """Measure a model on held-out problems: pass@1 with its 95% interval, pass@k."""
     from verigrad.board.panels import evaluation_table
     from verigrad.board.summary import find_run
     from verigrad.board.terminal import watching
