@@ -133,29 +133,33 @@ def group_shares(state: RunState, width: int) -> RenderableType:
     return Stack(bar, legend)
 
 
-def evaluation_table(evaluations: Sequence[tuple[str, Mapping[str, Any]]]) -> RenderableType:
+def evaluation_table(
+    evaluations: Sequence[tuple[str, Mapping[str, Any]]], *, narrow: bool = False
+) -> RenderableType:
     """Held-out results: pass@1 with its 95% interval, strict and lenient, what was cut or
     unparsed."""
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("held out")
-    for column in ("pass@1", "95% interval", "n", "strict", "lenient", "cut", "unparsed", "tokens"):
-        table.add_column(column, justify="right")
-    ks = list(
-        dict.fromkeys(k for _, e in evaluations for k in (e.get("pass_at_k") or {}) if k != "1")
-    )
-    for k in ks:
-        table.add_column(f"pass@{k}", justify="right")
+    found = [k for _, e in evaluations for k in (e.get("pass_at_k") or {})]
+    ks = [k for k in dict.fromkeys(found) if str(k) != "1"]
+    shares = {"lenient": "lenient", "cut": "truncated_frac", "unparsed": "unparsed_frac"}
+    if not narrow:
+        shares = {"strict": "strict", **shares}
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+    table.add_column("held out", no_wrap=True)
+    for column in ("pass@1", "95% interval", "n", *shares, *(f"pass@{k}" for k in ks)):
+        table.add_column(column, justify="right", no_wrap=True)
+    if not narrow:
+        table.add_column("tokens", justify="right")
     for name, e in evaluations:
         low, high = e.get("low"), e.get("high")
-        interval = "" if low is None or high is None else f"{low:.1%} – {high:.1%}"
+        tokens = "" if e.get("tokens_mean") is None else f"{e['tokens_mean']:.0f}"
         table.add_row(
             escape(title_of(name)),
             Text(_share(e.get("pass_at_1")), style="bold"),
-            interval,
+            "" if low is None or high is None else f"{low:.1%} – {high:.1%}",
             str(e.get("n", "")),
-            *(_share(e.get(k)) for k in ("strict", "lenient", "truncated_frac", "unparsed_frac")),
-            "" if e.get("tokens_mean") is None else f"{e['tokens_mean']:.0f}",
+            *(_share(e.get(k)) for k in shares.values()),
             *(_share((e.get("pass_at_k") or {}).get(k)) for k in ks),
+            *([] if narrow else [tokens]),
         )
     return table
 

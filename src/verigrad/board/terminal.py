@@ -46,7 +46,6 @@ def watching(console: Console, *, title: str, quiet: bool = False) -> Iterator[L
         get_renderable=lambda: page.render(console),
         console=console,
         refresh_per_second=REFRESH_HZ,
-        redirect_stdout=False,
         vertical_overflow="crop",
     ):
         yield state.hear
@@ -69,7 +68,7 @@ class LivePage:
         if width < NARROW and state.rows:
             pieces.append((panels.signal_lines(state, width), 3))
         left = height - 1 - sum(rows for _, rows in pieces)
-        for piece in (self._heldout(), self._findings(), self._group(width, left)):
+        for piece in (self._heldout(width), self._findings(), self._group(width, left)):
             if piece is None:
                 continue
             rows = len(console.render_lines(piece, console.options, pad=False))
@@ -90,11 +89,11 @@ class LivePage:
         )
         return _Rows(row, CURVE_ROWS + 2)
 
-    def _heldout(self) -> RenderableType | None:
+    def _heldout(self, width: int) -> RenderableType | None:
         rows = ordered(self._state.evaluations)
         if not rows:
             return None
-        table = panels.evaluation_table(rows[:1] + rows[1:][-3:])
+        table = panels.evaluation_table(rows[:1] + rows[1:][-3:], narrow=width < NARROW)
         return Panel(table, border_style=panels.FRAME)
 
     def _findings(self) -> RenderableType | None:

@@ -57,18 +57,14 @@ def verify(
 ) -> None:
     """Measure a verifier on labelled cases: accuracy, false positives, false negatives, time per
     check."""
+    if not cases.is_file():
+        raise UsageError(f"cases file {cases} does not exist.")
+    settings, chosen = read_options(option or []), checked_mode(mode)
     from verigrad.verifiers import make_verifier
     from verigrad.verifiers.measure import measure_cases
 
-    if not cases.is_file():
-        raise UsageError(f"cases file {cases} does not exist.")
     with stdout_kept_for_json(as_json):
-        judge = make_verifier(
-            verifier,
-            mode=checked_mode(mode),
-            options=read_options(option or []),
-            base_dir=Path.cwd(),
-        )
+        judge = make_verifier(verifier, mode=chosen, options=settings, base_dir=Path.cwd())
         report = measure_cases(cases, judge).to_json()
     if as_json:
         print_json(report)
@@ -110,19 +106,23 @@ def audit(
 
 
 def run_audit(target: str, overrides: list[str], mode: str | None) -> Any:
-    """Audit a recipe (by its .toml) or a single verifier; return the AuditReport."""
-    from verigrad.audit import audit_recipe, audit_spec
+    """Audit a recipe (a .toml or a shipped name) or a single verifier; return the AuditReport."""
+    from verigrad.commands.recipes import shipped_recipes
 
-    if target.endswith(".toml") or (
-        "=" not in target and (Path("recipes") / f"{target}.toml").is_file()
-    ):
+    chosen = checked_mode(mode)
+    if target.endswith(".toml") or target in shipped_recipes():
         from verigrad.commands.learn import load_recipe
 
-        extra = [f"verifier.mode={checked_mode(mode)}"] if mode else []
-        return audit_recipe(load_recipe(target, [*overrides, *extra]))
+        extra = [f"verifier.mode={chosen}"] if mode else []
+        recipe = load_recipe(target, [*overrides, *extra])
+        from verigrad.audit import audit_recipe
+
+        return audit_recipe(recipe)
     if overrides:
         raise UsageError(f"overrides {overrides} need a recipe (.toml); {target!r} is a verifier.")
-    return audit_spec(target, mode=checked_mode(mode))
+    from verigrad.audit import audit_spec
+
+    return audit_spec(target, mode=chosen)
 
 
 def print_audit(report: Any) -> None:

@@ -34,11 +34,13 @@ def register(app: typer.Typer) -> None:
 
 def list_objectives(as_json: JsonFlag = False) -> None:
     """List the named objectives, each with the sentence that says what it is for."""
-    from verigrad.algorithms import describe, presets
+    from verigrad.algorithms import presets
 
     if as_json:
         print_json({"presets": [{"name": n, **_axes(n)} for n in presets.names()]})
         return
+    from verigrad.algorithms import describe
+
     _print(describe.list_presets())
 
 
@@ -50,12 +52,12 @@ def show_objective(
     as_json: JsonFlag = False,
 ) -> None:
     """Show an objective: its equation, every axis, what it patches, its nearest neighbour."""
-    from verigrad.algorithms import describe
-
     objective = resolve(name, overrides or [])
     if as_json:
         print_json(dataclasses.asdict(objective))
         return
+    from verigrad.algorithms import describe
+
     _print(describe.show(objective))
 
 
@@ -65,8 +67,6 @@ def diff_objectives(
     as_json: JsonFlag = False,
 ) -> None:
     """Show the axes on which two objectives differ."""
-    from verigrad.algorithms import describe
-
     first, second = resolve(a), resolve(b)
     if as_json:
         left, right = dataclasses.asdict(first), dataclasses.asdict(second)
@@ -75,6 +75,8 @@ def diff_objectives(
         }
         print_json({"a": a, "b": b, "axes": axes})
         return
+    from verigrad.algorithms import describe
+
     _print(describe.diff(first, second))
 
 

@@ -147,11 +147,12 @@ def evaluate(
     from verigrad.board.summary import find_run
     from verigrad.board.terminal import watching
     from verigrad.commands.learn import load_recipe
-    from verigrad.training.run import evaluate_checkpoint
 
     if override and not recipe:
         raise UsageError(f"overrides {override} need --recipe.")
     settings = load_recipe(recipe, override or []) if recipe else None
+    from verigrad.training.run import evaluate_checkpoint
+
     with (
         stdout_kept_for_json(as_json),
         watching(stderr(), title=f"eval {path.name}", quiet=quiet) as listener,
@@ -163,7 +164,8 @@ def evaluate(
         print_json(record)
         return
     name = str(record.get("name", "eval"))
-    stdout().print(evaluation_table([(name, dict(record))]))
+    console = stdout()
+    console.print(evaluation_table([(name, dict(record))], narrow=console.width < 90))
 
 
 def watch(
