@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, cast, get_args, get_origin, get_type_hints
 
 from verigrad.errors import RecipeError, nearest
 from verigrad.objective import Objective
@@ -81,16 +81,12 @@ def _typed(name: str, value: Any, hint: Any) -> Any:
     if options and all(isinstance(o, str) for o in options):
         if value in options:
             return value
-        hinted = nearest(str(value), options)
-        raise RecipeError(
-            f"objective.{name} = {value!r} is not one of {', '.join(options)}.{hinted}"
-        )
+        allowed, hinted = ", ".join(options), nearest(str(value), options)
+        raise RecipeError(f"objective.{name} = {value!r} is not one of {allowed}.{hinted}")
     kind = kinds[0]
-    if get_origin(kind) is tuple or get_origin(hint) is tuple:
-        if isinstance(value, (list, tuple)) and all(_is_number(x) for x in value):
-            return tuple(float(x) for x in value)
-        raise RecipeError(f"objective.{name} = {value!r} must be a list of numbers.")
-    if kind is float and _is_number(value):
+    if get_origin(hint) is tuple:
+        return _numbers(name, value)
+    if kind is float and isinstance(value, (int, float)) and not isinstance(value, bool):
         return float(value)
     if kind is int and isinstance(value, int) and not isinstance(value, bool):
         return value
@@ -99,8 +95,13 @@ def _typed(name: str, value: Any, hint: Any) -> Any:
     raise RecipeError(f"objective.{name} = {value!r} must be a {kind.__name__}.")
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+def _numbers(name: str, value: Any) -> tuple[float, ...]:
+    numbers: list[float] = []
+    for item in cast("list[Any]", value) if isinstance(value, (list, tuple)) else [None]:
+        if not isinstance(item, (int, float)) or isinstance(item, bool):
+            raise RecipeError(f"objective.{name} = {value!r} must be a list of numbers.")
+        numbers.append(float(item))
+    return tuple(numbers)
 
 
 def validate(objective: Objective) -> None:
@@ -167,13 +168,11 @@ def _contradictions(o: Objective) -> list[tuple[bool, str]]:
 def warnings_for(objective: Objective, *, updates_per_rollout: int) -> list[str]:
     """One sentence for each axis that does nothing here or something other than its name
     suggests."""
-    found = [
-        message for wrong, message in _silent_no_ops(objective, updates_per_rollout == 1) if wrong
-    ]
-    return found
+    found = _silent_no_ops(objective, on_policy=updates_per_rollout == 1)
+    return [message for wrong, message in found if wrong]
 
 
-def _silent_no_ops(o: Objective, on_policy: bool) -> list[tuple[bool, str]]:
+def _silent_no_ops(o: Objective, *, on_policy: bool) -> list[tuple[bool, str]]:
     bounded = o.trust_region not in ("score", "none")
     same = on_policy and o.denominator == "old"
     sequence = o.ratio in ("sequence", "sequence_token")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 import torch
 from torch import Tensor
@@ -50,7 +50,10 @@ class Groups:
 
 def number_groups(group_index_B: Tensor) -> Groups:
     """Number the groups of any integer labels; rows of a group need not be adjacent."""
-    _, row_B, size_K = torch.unique(group_index_B, return_inverse=True, return_counts=True)
+    found = torch.unique(  # pyright: ignore[reportUnknownMemberType]
+        group_index_B, return_inverse=True, return_counts=True
+    )
+    _, row_B, size_K = cast("tuple[Tensor, Tensor, Tensor]", found)
     return Groups(row_B, size_K)
 
 

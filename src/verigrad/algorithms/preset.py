@@ -47,4 +47,5 @@ PAPER: dict[str, Any] = {
 
 def grpo_like(name: str, **axes: Any) -> Objective:
     """DeepSeekMath's GRPO without its KL, with these axes changed."""
-    return Objective(**{**PAPER, **axes, "name": name})
+    values: dict[str, Any] = {**PAPER, **axes, "name": name}
+    return Objective(**values)
