@@ -159,3 +159,13 @@ def test_the_summary_panel_names_both_ends(finished: RunReader) -> None:
     text = _text(_console(), summary_panel(summarize(finished)))
     for part in ("done", "held out, base", "held out, before RL", "held out, after RL", "78.0%"):
         assert part in text, part
+
+
+def test_a_measurement_alone_shows_its_progress_and_no_curve() -> None:
+    state = RunState(title="eval")
+    state.hear("progress", {"phase": "evaluate", "done": 50, "total": 200})
+    console = _console()
+    page = _text(console, LivePage(state, training=False).render(console))
+    assert "evaluate 50/200" in page
+    assert "training reward" not in page
+    assert "step" not in page

@@ -35,14 +35,16 @@ def header_panel(state: RunState, elapsed_s: float, width: int) -> RenderableTyp
     line = Text(no_wrap=True, overflow="ellipsis")
     colours = {"done": "green", "failed": "red", "interrupted": "yellow"}
     line.append(f" {state.state} ", style=f"bold {colours.get(state.state, 'cyan')}")
-    line.append(f"step {state.step}/{state.steps or '?'}  ")
-    share = state.step / state.steps if state.steps else 0.0
+    done, total = _within_step(state)
+    share = done / total if total else 0.0
+    if state.steps or state.step:
+        line.append(f"step {state.step}/{state.steps or '?'}  ")
+        share = state.step / state.steps if state.steps else 0.0
     line.append_text(_bar(share, max(8, min(40, width - 70))))
     line.append(f"  {duration(elapsed_s)} gone")
-    if state.state not in ("done", "failed"):
+    if state.state not in ("done", "failed") and state.eta_s is not None:
         line.append(f" · {duration(state.eta_s)} left", style="bold")
     if state.progress:
-        done, total = state.progress.get("done"), state.progress.get("total")
         line.append(f"  {state.progress.get('phase', '')} {done}/{total}", style="dim")
     elif state.message:
         line.append(f"  {state.message}", style="dim")
@@ -272,6 +274,12 @@ def difference_lines(difference: Mapping[str, Any]) -> list[Text]:
     lines.append(Text(f"  a: {_value(first['a'])}"))
     lines.append(Text(f"  b: {_value(first['b'])}"))
     return lines
+
+
+def _within_step(state: RunState) -> tuple[int, int]:
+    """Return how much of the present phase is done, and of how much."""
+    progress = state.progress or {}
+    return int(progress.get("done") or 0), int(progress.get("total") or 0)
 
 
 def _bar(share: float, width: int) -> Text:

@@ -326,10 +326,11 @@ def _interval(numbers: Mapping[str, Any]) -> str:
 def _intervals(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     """Both intervals and whether they overlap: the claim a reader would otherwise have to work
     out."""
-    bounds = (before.get("high"), after.get("low"), before.get("low"), after.get("high"))
-    if any(b is None for b in bounds):
+    ends = [e.get(k) for e in (before, after) for k in ("low", "high")]
+    low, high, later_low, later_high = (float("nan") if v is None else float(v) for v in ends)
+    if None in ends:
         return _interval(after)
-    apart = bounds[1] > bounds[0] or bounds[3] < bounds[2]
+    apart = later_low > high or later_high < low
     return f"{_interval(after)}; the intervals {'do not overlap' if apart else 'overlap'}"
 
 

@@ -31,9 +31,13 @@ ENDED = ("done", "failed", "interrupted")
 
 
 @contextmanager
-def watching(console: Console, *, title: str, quiet: bool = False) -> Iterator[Listener]:
-    """Give a run listener that shows the run on the console while inside: live on a terminal, else
-    plain lines."""
+def watching(
+    console: Console, *, title: str, quiet: bool = False, training: bool = True
+) -> Iterator[Listener]:
+    """Give a run listener that shows the run while inside: live on a terminal, else plain lines.
+
+    ``quiet`` shows only warnings and failures. ``training`` False leaves out the curve (a measurement).
+    """
     state = RunState(title=title)
     if quiet:
         yield PlainLog(console, state, only_trouble=True)
@@ -41,7 +45,7 @@ def watching(console: Console, *, title: str, quiet: bool = False) -> Iterator[L
     if not console.is_terminal or console.is_dumb_terminal:
         yield PlainLog(console, state)
         return
-    page = LivePage(state)
+    page = LivePage(state, training=training)
     with Live(
         get_renderable=lambda: page.render(console),
         console=console,
@@ -54,8 +58,10 @@ def watching(console: Console, *, title: str, quiet: bool = False) -> Iterator[L
 class LivePage:
     """Draws a RunState to fit the console."""
 
-    def __init__(self, state: RunState, *, height: int | None = None) -> None:
-        self._state, self._height = state, height
+    def __init__(
+        self, state: RunState, *, height: int | None = None, training: bool = True
+    ) -> None:
+        self._state, self._height, self._training = state, height, training
 
     def render(self, console: Console) -> RenderableType:
         """The whole page; pieces that do not fit the height are left out, the least important
@@ -63,8 +69,9 @@ class LivePage:
         state, width, height = self._state, console.width, self._height or console.height
         pieces: list[tuple[RenderableType, int]] = [
             (panels.header_panel(state, state.elapsed_s, width), 3),
-            (self._middle(width), CURVE_ROWS + 2),
         ]
+        if self._training:
+            pieces.append((self._middle(width), CURVE_ROWS + 2))
         if width < NARROW and state.rows:
             pieces.append((panels.signal_lines(state, width), 3))
         left = height - 1 - sum(rows for _, rows in pieces)

@@ -155,7 +155,7 @@ def evaluate(
 
     with (
         stdout_kept_for_json(as_json),
-        watching(stderr(), title=f"eval {path.name}", quiet=quiet) as listener,
+        watching(stderr(), title=f"eval {path.name}", quiet=quiet, training=False) as listener,
     ):
         record = evaluate_checkpoint(
             find_run(path), problems=problems, recipe=settings, listeners=[listener]
