@@ -16,7 +16,7 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _LABELLED = re.compile(r"[\[(*_]*\b([A-Z])\b[\])*_]*(?:[.:)]|\s*[-–]|\s*$)")
 _ALONE = re.compile(r"[\[(*_\s]*(?:option|choice)?\s*[\[(*_]*([A-Za-z])[\])*_.:\s]*", re.IGNORECASE)
 _SAID = re.compile(
-    r"(?:answer|option|choice)\s*(?:is|:|=)?\s*(?:option|choice)?\s*[\[(*_$]*([A-Z])\b(?!['’])"
+    r"(?i:answer|option|choice)[*_]*\s*(?:is|:|=)?[*_]*\s*(?i:option|choice)?\s*[\[(*_$]*([A-Z])\b(?!['’])"
 )
 
 
