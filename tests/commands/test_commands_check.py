@@ -176,3 +176,22 @@ def test_json_has_no_nan() -> None:
     assert plain({"a": float("nan"), "b": (1, Path("x")), 3: {2.5}}) == {
         "a": None, "b": [1, "x"], "3": [2.5],
     }  # fmt: skip
+
+
+def test_objective_show_resolves_a_recipe_and_warns_of_silent_no_ops(cli: Cli) -> None:
+    result = cli("objective", "show", "tiny.toml", "objective.clip_high=0.5", "--json")
+    answer = json.loads(result.stdout)
+    assert (answer["name"], answer["clip_high"]) == ("grpo", 0.5)
+    assert "warn" in result.stderr
+    assert "clip" in result.stderr
+
+
+def test_objective_list_and_diff_agree_on_names(cli: Cli) -> None:
+    names = [p["name"] for p in json.loads(cli("objective", "list", "--json").stdout)["presets"]]
+    assert {"grpo", "dapo", "dr_grpo", "gspo", "rloo"} <= set(names)
+    listed = cli("objective", "list").stdout
+    assert all(name in listed for name in names)
+    axes = json.loads(cli("objective", "diff", "grpo", "dapo", "--json").stdout)["axes"]
+    assert axes["clip_high"] == {"a": 0.2, "b": 0.28}
+    assert "name" not in axes
+    assert "clip_high 0.2 -> 0.28" in cli("objective", "diff", "grpo", "dapo").stdout

@@ -36,7 +36,8 @@ def watching(
 ) -> Iterator[Listener]:
     """Give a run listener that shows the run while inside: live on a terminal, else plain lines.
 
-    ``quiet`` shows only warnings and failures. ``training`` False leaves out the curve (a measurement).
+    ``quiet`` shows only warnings and failures. ``training`` False leaves out the
+    curve: a measurement has none.
     """
     state = RunState(title=title)
     if quiet:

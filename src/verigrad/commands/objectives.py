@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 from rich.text import Text
 
-from verigrad.commands.output import JsonFlag, print_json, stdout
+from verigrad.commands.output import JsonFlag, print_json, say, stdout
 
 
 def register(app: typer.Typer) -> None:
@@ -52,13 +53,17 @@ def show_objective(
     as_json: JsonFlag = False,
 ) -> None:
     """Show an objective: its equation, every axis, what it patches, its nearest neighbour."""
-    objective = resolve(name, overrides or [])
+    recipe = recipe_of(name, overrides or [])
+    objective = resolve(recipe)
+    from verigrad.algorithms import describe, presets
+
     if as_json:
         print_json(dataclasses.asdict(objective))
-        return
-    from verigrad.algorithms import describe
-
-    _print(describe.show(objective))
+    else:
+        _print(describe.show(objective))
+    updates = recipe.training.updates_per_rollout
+    for warning in presets.warnings_for(objective, updates_per_rollout=updates):
+        say(f"[yellow]warn[/yellow] {escape(warning)}")
 
 
 def diff_objectives(
@@ -67,7 +72,7 @@ def diff_objectives(
     as_json: JsonFlag = False,
 ) -> None:
     """Show the axes on which two objectives differ."""
-    first, second = resolve(a), resolve(b)
+    first, second = resolve(recipe_of(a)), resolve(recipe_of(b))
     if as_json:
         left, right = dataclasses.asdict(first), dataclasses.asdict(second)
         axes = {
@@ -80,23 +85,27 @@ def diff_objectives(
     _print(describe.diff(first, second))
 
 
-def resolve(name: str, overrides: Iterable[str] = ()) -> Any:
-    """Return the Objective that a preset or a recipe resolves to, with ``objective.axis=value``
-    overrides."""
-    from verigrad.algorithms import presets
+def recipe_of(name: str, overrides: Iterable[str] = ()) -> Any:
+    """Return the recipe meant: a file or a shipped one, or a bare recipe with the preset of that
+    name."""
     from verigrad.commands.learn import load_recipe
     from verigrad.config import make_recipe
 
     if name.endswith(".toml"):
-        recipe = load_recipe(name, list(overrides))
-    else:
-        # Through a recipe, so that an override is checked in one place.
-        recipe = make_recipe({"objective": {"preset": name}}, overrides, where=name)
+        return load_recipe(name, list(overrides))
+    # Through a recipe, so that an override is checked in one place.
+    return make_recipe({"objective": {"preset": name}}, overrides, where=name)
+
+
+def resolve(recipe: Any) -> Any:
+    """Return the Objective that a recipe resolves to."""
+    from verigrad.algorithms import presets
+
     return presets.resolve(recipe.objective.preset, recipe.objective_overrides)
 
 
 def _axes(name: str) -> Mapping[str, Any]:
-    axes = dataclasses.asdict(resolve(name))
+    axes = dataclasses.asdict(resolve(recipe_of(name)))
     axes.pop("name", None)
     return axes
 
