@@ -57,8 +57,8 @@ app = typer.Typer(
     cls=Verbs,
     name="verigrad",
     help="Train reasoning language models with rewards that can be verified.",
-    epilog="Start with: [bold]verigrad lab[/bold]   "
-    "or copy a recipe: [bold]verigrad recipes copy tiny[/bold]",
+    epilog="Start with: [bold]verigrad lab[/bold]\n\n"
+    "Or copy a recipe: [bold]verigrad recipes copy tiny[/bold]",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",

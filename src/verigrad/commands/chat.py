@@ -19,8 +19,8 @@ def register(app: typer.Typer) -> None:
     """Add ``chat``."""
     app.command(
         "chat",
-        epilog="Example: [bold]verigrad chat runs/lab[/bold]   "
-        'once: [bold]verigrad chat runs/lab --once "What is 17 + 25?"[/bold]',
+        epilog="Example: [bold]verigrad chat runs/lab[/bold]\n\n"
+        'Once: [bold]verigrad chat runs/lab --once "What is 17 + 25?"[/bold]',
     )(chat)
 
 

@@ -25,14 +25,14 @@ def register(app: typer.Typer) -> None:
     """Add ``verify`` and ``audit``."""
     app.command(
         "verify",
-        epilog="Example: [bold]verigrad verify cases.jsonl --verifier math --show-errors[/bold]   "
-        "a line of cases.jsonl: "
+        epilog="Example: [bold]verigrad verify cases.jsonl --verifier math --show-errors[/bold]\n\n"
+        "A line of cases.jsonl: "
         '{"gold": "1/2", "completion": "so \\\\\\\\boxed{0.5}", "expected": true}',
     )(verify)
     app.command(
         "audit",
-        epilog="Example: [bold]verigrad audit recipes/tiny.toml[/bold]   "
-        "or one function: [bold]verigrad audit my_reward.py:score[/bold]",
+        epilog="Example: [bold]verigrad audit recipes/tiny.toml[/bold]\n\n"
+        "One function: [bold]verigrad audit my_reward.py:score[/bold]",
     )(audit)
 
 
@@ -55,8 +55,7 @@ def verify(
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Measure a verifier on labelled cases: accuracy, false positives, false negatives, time per
-    check."""
+    """Measure a verifier on labelled cases: accuracy, both error rates, time per check."""
     if not cases.is_file():
         raise UsageError(f"cases file {cases} does not exist.")
     settings, chosen = read_options(option or []), checked_mode(mode)
@@ -92,8 +91,7 @@ def audit(
     mode: Mode = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Ask whether a reward is honest: golds pass, near misses and known hacks fail. Exit 3 on
-    fail."""
+    """Ask whether a reward is honest: golds pass, near misses and known hacks fail."""
     with stdout_kept_for_json(as_json):
         report = run_audit(target, overrides or [], mode)
     if as_json:

@@ -37,8 +37,8 @@ def register(app: typer.Typer) -> None:
     app.command(
         "train",
         epilog="Example: [bold]verigrad train recipes/tiny.toml training.steps=60 "
-        "--out runs/try[/bold]   "
-        "continue it: [bold]verigrad train runs/try --resume[/bold]",
+        "--out runs/try[/bold]\n\n"
+        "Continue it: [bold]verigrad train runs/try --resume[/bold]",
     )(train)
 
 

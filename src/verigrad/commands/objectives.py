@@ -24,8 +24,8 @@ def register(app: typer.Typer) -> None:
     group.command("list", epilog="Example: [bold]verigrad objective list[/bold]")(list_objectives)
     group.command(
         "show",
-        epilog="Example: [bold]verigrad objective show dapo[/bold]   "
-        "or what a recipe resolves to: [bold]verigrad objective show my.toml[/bold]",
+        epilog="Example: [bold]verigrad objective show dapo[/bold]\n\n"
+        "What a recipe resolves to: [bold]verigrad objective show my.toml[/bold]",
     )(show_objective)
     group.command("diff", epilog="Example: [bold]verigrad objective diff grpo dr_grpo[/bold]")(
         diff_objectives

@@ -134,8 +134,7 @@ def copy_recipe(
 
 
 def print_schema() -> None:
-    """Print the JSON Schema of a recipe: every key, its type, default and a sentence on what moves
-    it."""
+    """Print the JSON Schema of a recipe: every key, its type, default and meaning."""
     from verigrad.config import recipe_schema
 
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **recipe_schema()}

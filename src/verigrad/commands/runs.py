@@ -37,8 +37,8 @@ def register(app: typer.Typer) -> None:
     app.command("diff", epilog="Example: [bold]verigrad diff runs/a runs/b[/bold]")(diff)
     app.command(
         "watch",
-        epilog="Example: [bold]verigrad watch runs/lab[/bold]   "
-        "in a browser: [bold]verigrad watch runs/lab --web[/bold]",
+        epilog="Example: [bold]verigrad watch runs/lab[/bold]\n\n"
+        "In a browser: [bold]verigrad watch runs/lab --web[/bold]",
     )(watch)
 
 
