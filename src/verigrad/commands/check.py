@@ -27,7 +27,7 @@ def register(app: typer.Typer) -> None:
         "verify",
         epilog="Example: [bold]verigrad verify cases.jsonl --verifier math --show-errors[/bold]\n\n"
         "A line of cases.jsonl: "
-        '{"gold": "1/2", "completion": "so \\\\\\\\boxed{0.5}", "expected": true}',
+        '{"gold": "1/2", "completion": "so \\\\boxed{0.5}", "expected": true}',
     )(verify)
     app.command(
         "audit",
