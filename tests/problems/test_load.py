@@ -210,6 +210,14 @@ def test_training_problems_with_a_held_out_id_are_dropped(tmp_path):
     assert [p.id for p in found.train] == ["x1"]
 
 
+def test_a_held_out_source_may_have_other_columns_than_those_that_are_named(tmp_path):
+    train = write(tmp_path / "a.jsonl", [{"task": "A?", "gold": 1}])
+    test = write(tmp_path / "b.jsonl", [{"question": "B?", "answer": 2}])
+    found = load(train, heldout=test, count=1, prompt_column="task", answer_column="gold")
+    assert (found.train[0].question, found.heldout[0].question) == ("A?", "B?")
+    assert found.heldout[0].answer == "2"
+
+
 def test_row_counters_of_two_files_do_not_meet(tmp_path):
     train = write(tmp_path / "a.jsonl", [{"id": 0, "question": "A?", "answer": 1}])
     test = write(tmp_path / "b.jsonl", [{"id": 0, "question": "B?", "answer": 1}])

@@ -41,14 +41,23 @@ class Columns:
 
 
 def choose_columns(
-    rows: Sequence[Row], *, prompt_column: str | None, answer_column: str | None, where: str
+    rows: Sequence[Row],
+    *,
+    prompt_column: str | None,
+    answer_column: str | None,
+    where: str,
+    optional: bool = False,
 ) -> Columns:
     """Return the columns of question and answer; ProblemError when one is missing or several fit.
 
     ``where`` names the source in messages. Names are matched without regard to case; a dotted name
-    looks into a nested column.
+    looks into a nested column. With ``optional`` a column that is set but not there is found by
+    name: a held-out source may have other columns than the training source they are set for.
     """
     names = _names(rows)
+    if optional:
+        prompt_column = prompt_column if prompt_column in names else None
+        answer_column = answer_column if answer_column in (*names, NO_ANSWER) else None
     prompt, body, why_prompt = _prompt(rows, names, prompt_column, where)
     answer, why_answer = _answer(rows, names, answer_column, where, taken=prompt)
     return Columns(prompt, answer, body, (why_prompt, why_answer))

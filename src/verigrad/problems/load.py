@@ -142,11 +142,13 @@ def _load(source: Source, ask: _Ask, side: str, report: list[str]) -> list[Probl
         rows, label = hub_rows(source, split), hub_label(source)
     else:
         rows, label = path_rows(source, split, split_key=split_key)
+    other = side == "heldout" and section.heldout is not None
     columns = choose_columns(
         rows,
         prompt_column=section.prompt_column,
         answer_column=section.answer_column,
         where=source.where,
+        optional=other,
     )
     report.append(f"{source.key} = {source.text!r}: {len(rows)} rows of {label}")
     report.extend(f"  {reason}" for reason in columns.reasons)
