@@ -14,10 +14,17 @@ from verigrad.verifiers.foreign.verifier import ForeignVerifier
 
 
 def isolated(
-    kind: str, function: str, *, arguments: Mapping[str, Any], deadline_s: float
+    kind: str,
+    function: str,
+    *,
+    arguments: Mapping[str, Any],
+    deadline_s: float,
+    columns: Mapping[str, str] | None = None,
 ) -> ForeignVerifier:
     """Return a verifier that calls ``verigrad.verifiers.<function>`` in a worker with these arguments."""
     module, _, name = function.rpartition(":")
     spec = Spec(kind, "plain", f"verigrad.verifiers.{module}", name)
-    options = ForeignOptions(deadline_s=deadline_s, arguments=dict(arguments))
+    options = ForeignOptions(
+        deadline_s=deadline_s, arguments=dict(arguments), columns=dict(columns or {})
+    )
     return ForeignVerifier(Source(spec), options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -56,14 +57,21 @@ class JsonSchemaVerifier(TextVerifier):
 
     def verify(self, problem: Problem, completions: Sequence[Completion]) -> list[Verdict]:
         """Return one verdict for each completion, in order."""
-        if self.definition is None or not has_patterns(self.definition):
+        schema = self._schema(problem)
+        if not has_patterns(schema):
             return super().verify(problem, completions)
         if (fault := self.check_gold(problem)) is not None:
             return [Verdict.broken(fault) for _ in completions]
         if self._worker is None:
-            arguments = {"schema": self.definition, "match": self.match, "fenced": self.fenced}
+            arguments: dict[str, Any] = {"match": self.match, "fenced": self.fenced}
+            if self.definition is not None:
+                arguments["schema"] = self.definition
             self._worker = isolated(
-                self.kind, "json_schema:judge_json", arguments=arguments, deadline_s=self.deadline_s
+                self.kind,
+                "json_schema:judge_json",
+                arguments=arguments,
+                columns={"schema": self.column},
+                deadline_s=self.deadline_s,
             )
         return self._worker.verify(problem, completions)
 
@@ -99,13 +107,7 @@ class JsonSchemaVerifier(TextVerifier):
     def _schema(self, problem: Problem) -> Any:
         if self.definition is not None:
             return self.definition
-        value = column(problem, self.column)
-        if isinstance(value, str):
-            try:
-                return json.loads(value)
-            except ValueError:
-                return value
-        return value
+        return _parsed(column(problem, self.column))
 
 
 def judge_json(
@@ -121,7 +123,7 @@ def judge_json(
         value = read_json(text)
     except ValueError as error:
         return Verdict.unparsed(f"not JSON: {error}")
-    if (fault := first_fault(value, schema)) is not None:
+    if (fault := first_fault(value, _parsed(schema))) is not None:
         return Verdict.wrong(fault, text[:200])
     if match == "schema":
         return Verdict.correct(extracted=text[:200])
@@ -135,6 +137,14 @@ def judge_json(
     hits = {k: float(k in held and same(held[k], gold[k])) for k in gold}
     reward = sum(hits.values()) / len(hits)
     return graded(reward, correct=reward == 1, extracted=text[:200], parts=hits)
+
+
+def _parsed(schema: Any) -> Any:
+    """A schema may be a table or JSON text; text that is no JSON stays text, which no schema is."""
+    if isinstance(schema, str):
+        with contextlib.suppress(ValueError):
+            return json.loads(schema)
+    return schema
 
 
 def _json_text(text: str, fenced: str) -> str | None:

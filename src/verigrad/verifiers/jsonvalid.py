@@ -7,6 +7,7 @@ Every assertion and applicator of the core vocabularies is here except dynamic r
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
@@ -28,7 +29,7 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
     "boolean": lambda v: isinstance(v, bool),
     "null": lambda v: v is None,
     "number": lambda v: _is_number(v),
-    "integer": lambda v: _is_number(v) and v == int(v),
+    "integer": lambda v: _is_number(v) and math.isfinite(v) and v == int(v),
 }
 
 
