@@ -155,6 +155,13 @@ def test_an_answer_that_is_no_number_is_refused(tmp_path):
     assert f"{path}:1: column 'answer' is nan" in refuse(path, kind=ProblemError)
 
 
+def test_half_a_character_is_refused(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"question": "a\\ud800b", "answer": 1}\n')
+    message = refuse(path, kind=ProblemError)
+    assert f"{path}:1: column 'question' has a lone surrogate '\\ud800' at character 1" in message
+
+
 def test_a_file_of_unusable_rows_says_why_each_was_dropped(tmp_path):
     path = write(
         tmp_path / "a.jsonl", {"question": " ", "answer": 1}, {"question": "q", "answer": ""}

@@ -39,6 +39,8 @@ def make_problems(
     ids = _ids(rows, label)
     for id_, row in zip(ids, rows, strict=True):
         messages, solution = _messages(row, columns)
+        for message in messages:
+            _check_unicode(message.content, row, columns.prompt)
         if not any(m.role == "user" and m.content.strip() for m in messages):
             dropped["empty question"] += 1
             continue
@@ -102,6 +104,17 @@ def _messages(row: Row, columns: Columns) -> tuple[tuple[Message, ...], str | No
     if not any(turn.role == "user" for turn in turns):
         raise ProblemError(f"{row.place}: the turns in {columns.prompt!r} have none of the user.")
     return tuple(turns), solution
+
+
+def _check_unicode(text: str, row: Row, name: str) -> None:
+    """JSON can write half a character, which no tokenizer takes."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ProblemError(
+            f"{row.place}: column {name!r} has a lone surrogate {text[error.start]!a} at character "
+            f"{error.start}, which is not a character. Mend or remove the row."
+        ) from None
 
 
 def _turn(turn: Any, row: Row, name: str) -> Message:
