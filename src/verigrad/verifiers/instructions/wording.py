@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from verigrad.errors import nearest
 from verigrad.verifiers.instructions.counting import compare, words
-from verigrad.verifiers.languages import detect
+from verigrad.verifiers.languages import SCRIPTS, detect
 
 
 def keywords_exist(text: str, *, keywords: Sequence[str]) -> str | None:
@@ -59,6 +60,8 @@ def unique_words(text: str) -> str | None:
 
 def response_language(text: str, *, language: str) -> str | None:
     """The text is in this language (ISO 639-1)."""
+    if language not in SCRIPTS:
+        raise ValueError(f"unknown language {language!r}.{nearest(language, SCRIPTS)}")
     found = detect(text)
     return None if found == language else f"the language is {found}, not {language}"
 
