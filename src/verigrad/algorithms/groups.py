@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -50,10 +50,12 @@ class Groups:
 
 def number_groups(group_index_B: Tensor) -> Groups:
     """Number the groups of any integer labels; rows of a group need not be adjacent."""
-    found = torch.unique(  # pyright: ignore[reportUnknownMemberType]
-        group_index_B, return_inverse=True, return_counts=True
-    )
-    _, row_B, size_K = cast("tuple[Tensor, Tensor, Tensor]", found)
+    labels_K = group_index_B.sort().values
+    first_K = torch.ones_like(labels_K, dtype=torch.bool)
+    first_K[1:] = labels_K[1:] != labels_K[:-1]
+    labels_K = labels_K[first_K]
+    row_B = torch.searchsorted(labels_K, group_index_B.contiguous())
+    size_K = torch.bincount(row_B, minlength=labels_K.numel())
     return Groups(row_B, size_K)
 
 

@@ -49,6 +49,12 @@ def _never(terms: Terms) -> Tensor:
     return torch.zeros_like(terms.advantages, dtype=torch.bool)
 
 
+def _by_sign(up: Tensor, positive: float, negative: float, like: Tensor) -> Tensor:
+    """One number where ``up``, the other elsewhere, in full precision (two scalars would be
+    float32)."""
+    return torch.where(up, torch.full_like(like, positive), torch.full_like(like, negative))
+
+
 def clip(terms: Terms, objective: Objective) -> Held:
     """-min(rA, clip(r, 1-low, 1+high) A), and where A < 0 at least ``dual_clip`` A.
 
@@ -91,7 +97,7 @@ def clip_log(terms: Terms, objective: Objective) -> Held:
 def soft_gate(terms: Terms, objective: Objective) -> Held:
     """-A (4/tau) sigmoid(tau (r-1)); tau by the sign of A. Slope 1 at r = 1. SAPO, 2511.20347."""
     ratio, adv = terms.log_ratio.exp(), terms.advantages
-    tau = torch.where(adv > 0, objective.gate_positive, objective.gate_negative)
+    tau = _by_sign(adv > 0, objective.gate_positive, objective.gate_negative, adv)
     gate = torch.sigmoid(tau * (ratio - 1)) * 4 / tau
     return Held(-adv * gate, _never(terms), _never(terms), _never(terms))
 
@@ -101,7 +107,7 @@ def gamma_weight(terms: Terms, objective: Objective) -> Held:
     adv = terms.advantages
     (k_up, lam_up), (k_down, lam_down) = objective.gamma_positive, objective.gamma_negative
     up = adv >= 0
-    k, lam = torch.where(up, k_up, k_down), torch.where(up, lam_up, lam_down)
+    k, lam = _by_sign(up, k_up, k_down, adv), _by_sign(up, lam_up, lam_down, adv)
     weight = (k * terms.log_ratio + lam * (1 - terms.log_ratio.exp())).exp().detach()
     return Held(-weight * adv * terms.logprobs, _never(terms), _never(terms), _never(terms))
 
