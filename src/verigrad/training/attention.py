@@ -1,13 +1,14 @@
 """Attention over a packed tree: exact, shared keys read once, own backward.
 
-Shape legend: N packed tokens, H query heads, K key heads, R = H / K queries a key head, D head size; S siblings,
-L queries of a tile, C own keys of a tile, A ancestor tokens.
+Shape legend: N packed tokens, H query heads, K key heads, R = H / K queries a key head, D head
+size; S siblings, L queries of a tile, C own keys of a tile, A ancestor tokens.
 
-Work goes tile by tile: some siblings of a family, some of their queries. The scores of a tile against the ancestors
-are one matrix product a key head, whatever the number of siblings, since siblings see the same ancestors; the scores
-against the own node are batched over siblings. Nothing as large as N x N is ever held, and the backward pass computes
-the scores again (Dao et al. 2022, section 3.1) from the log-sum-exp that the forward kept.
-All products and sums are float32, whatever the inputs are.
+Work goes tile by tile: some siblings of a family, some of their queries. The scores of a tile
+against the ancestors are one matrix product a key head, whatever the number of siblings, since
+siblings see the same ancestors; the scores against the own node are batched over siblings.
+Nothing as large as N x N is ever held, and the backward pass computes the scores again (Dao et
+al. 2022, section 3.1) from the log-sum-exp that the forward kept. All products and sums are
+float32, whatever the inputs are.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ QUERY_BLOCK = 256
 
 @dataclass(frozen=True)
 class Scoring:
-    """How a score is made: ``cap * tanh(scale * q.k / cap)``, keys at most ``window - 1`` tokens back."""
+    """A score is ``cap * tanh(scale * q.k / cap)``; keys lie at most ``window - 1`` tokens back."""
 
     scale: float
     softcap: float | None = None
@@ -50,7 +51,9 @@ def tree_attention(
 
     Returns N x H x D in the dtype of the queries. Differentiable in queries, keys and values.
     """
-    return _TreeAttention.apply(q_NHD, k_NKD, v_NKD, families, positions_N, scoring)  # type: ignore[no-any-return]
+    # Autocast would turn the products into bfloat16.
+    with torch.autocast(q_NHD.device.type, enabled=False):
+        return _TreeAttention.apply(q_NHD, k_NKD, v_NKD, families, positions_N, scoring)
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ class _Tile:
 
 
 def tiles(families: tuple[Family, ...], num_heads: int, device: torch.device) -> Iterator[_Tile]:
-    """Cut families into tiles that hold at most TILE_SCORES scores (or one block of one sibling)."""
+    """Cut families into tiles of at most TILE_SCORES scores (or one block of one sibling)."""
     for family in families:
         above = None
         num_above = sum(end - begin for begin, end in family.ancestors)
@@ -107,7 +110,7 @@ def _grouped(x_NHD: Tensor, place_SL: Tensor, num_key_heads: int) -> Tensor:
 
 
 class _Scored:
-    """Scores of one tile against ancestors (K x SLR x A) and own keys (KS x LR x C), and the keys they came from."""
+    """Scores of one tile: own keys (KS x LR x C) and ancestors (K x SLR x A), with those keys."""
 
     def __init__(
         self, tile: _Tile, q_NHD: Tensor, k_NKD: Tensor, positions_N: Tensor, how: Scoring
@@ -186,7 +189,6 @@ class _TreeAttention(torch.autograd.Function):
         q_NHD, k_NKD, v_NKD, out_NHD, lse_NH, positions_N = ctx.saved_tensors
         do_NHD = grads[0]
         how: Scoring = ctx.how
-        K = k_NKD.shape[1]
         dq_NHD = torch.zeros(q_NHD.shape, dtype=torch.float32, device=q_NHD.device)
         dk_NKD = torch.zeros(k_NKD.shape, dtype=torch.float32, device=q_NHD.device)
         dv_NKD = torch.zeros_like(dk_NKD)
@@ -205,7 +207,8 @@ def _per_row(x_NH: Tensor, tile: _Tile, num_key_heads: int, padding: float) -> T
     """One number a query and head as K x SLR x 1; ``padding`` beyond a node's end."""
     S, L = tile.query_SL.shape
     rows = x_NH[tile.query_SL].masked_fill(~tile.real_SL[..., None], padding)
-    return rows.view(S, L, num_key_heads, -1).permute(2, 0, 1, 3).reshape(num_key_heads, -1, 1)
+    rows = rows.view(S, L, num_key_heads, -1).permute(2, 0, 1, 3).contiguous()
+    return rows.view(num_key_heads, -1, 1)
 
 
 def _tile_backward(

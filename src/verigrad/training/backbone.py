@@ -1,7 +1,8 @@
-"""A transformers causal model taken apart: backbone, projection, and whether it can run on a packed tree.
+"""A transformers causal model taken apart: backbone, projection, and whether it can be packed.
 
-The generic packed path runs the model's own modules over one packed sequence: tokens keep their positions, and the
-attention function that transformers dispatches to is replaced, for the length of the call, by tree attention.
+The generic packed path runs the model's own modules over one packed sequence: tokens keep their
+positions, and the attention function that transformers dispatches to is replaced, for the length
+of the call, by tree attention.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ class Parts:
 
 def causal_of(model: nn.Module) -> Any:
     """The causal model itself: under peft the base model, which holds the adapters."""
-    return model.get_base_model() if hasattr(model, "peft_config") else model  # type: ignore[operator]
+    wrapped: Any = model
+    return wrapped.get_base_model() if hasattr(model, "peft_config") else model
 
 
 def take_apart(model: nn.Module) -> Parts | str:
@@ -64,7 +66,8 @@ def take_apart(model: nn.Module) -> Parts | str:
         return f"{name} has no backbone under its base_model_prefix"
     projection = causal.get_output_embeddings()
     if type(projection) is not nn.Linear:
-        return f"the output projection of {name} is a {type(projection).__name__}, no plain linear layer"
+        kind = type(projection).__name__
+        return f"the output projection of {name} is a {kind}, no plain linear layer"
     if "position_ids" not in inspect.signature(backbone.forward).parameters:
         return f"{type(backbone).__name__} takes no position_ids"
     if not getattr(causal, "_supports_attention_backend", False):
@@ -89,9 +92,10 @@ def dropout_fault(model: nn.Module) -> str | None:
 
 
 def packing_fault(model: nn.Module) -> str | None:
-    """Return None where the packed path gives this model's own log-probabilities, else one sentence why not.
+    """Return None where packing gives this model's own log-probabilities, else why not.
 
-    Found out once a model: its structure is read, then a few tokens are scored both ways in float32.
+    Found out once a model: its structure is read, then a few tokens are scored both ways in
+    float32.
     """
     causal = causal_of(model)
     if causal not in _faults:
@@ -120,7 +124,8 @@ def _try_both(model: nn.Module, parts: Parts) -> str | None:
         model.train(training)
     gap = float((want - got).abs().max())
     if not gap <= 2e-3:
-        return f"packed and plain log-probabilities of {type(parts.causal).__name__} differ by {gap:.2g}"
+        name = type(parts.causal).__name__
+        return f"packed and plain log-probabilities of {name} differ by {gap:.2g}"
     return None
 
 
@@ -168,7 +173,7 @@ def _tree(parts: Parts, layout: Layout) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _recomputed(parts: Parts, layout: Layout) -> Iterator[None]:
-    """While inside, decoder layers keep only their input and compute the rest again in the backward pass."""
+    """While inside, decoder layers keep only their input and run again in the backward pass."""
     from torch.utils.checkpoint import checkpoint
 
     def contexts() -> tuple[Any, Any]:

@@ -2,9 +2,9 @@
 
 Shape legend: B completions, T completion tokens of the longest row, V vocabulary.
 
-``packed`` runs rows as one sequence without padding in which text that rows share stands once, and projects completion
-tokens only, tile by tile. ``plain`` is one padded forward with all logits. Both give the same numbers; the tests hold
-values and every parameter's gradient together.
+``packed`` runs rows as one sequence without padding in which text that rows share stands once,
+and projects completion tokens only, tile by tile. ``plain`` is one padded forward with all
+logits. Both give the same numbers; the tests hold values and every parameter's gradient together.
 """
 
 from __future__ import annotations
@@ -60,10 +60,11 @@ def completion_logprobs(
 ) -> TokenScores:
     """Score each completion token: ``log softmax(logits / temperature)``, differentiable, B x T.
 
-    T is the longest completion; beyond a row's length scores are 0. Rows of a group that have the same prompt share its
-    computation. ``bf16`` computes matrix products in bfloat16 from float32 master weights; sums, log-softmax and the
-    gradients of the masters stay float32. A model that can't be packed is scored plainly, with a warning that says why.
-    Raises UsageError for lists of different lengths, an empty prompt, a temperature that isn't positive, or an unknown
+    T is the longest completion; beyond a row's length scores are 0. Rows of a group that have the
+    same prompt share its computation. ``bf16`` computes matrix products in bfloat16 from float32
+    master weights; sums, log-softmax and the gradients of the masters stay float32. A model that
+    can't be packed is scored plainly, with a warning that says why. Raises UsageError for lists
+    of different lengths, an empty prompt, a temperature that isn't positive, or an unknown
     precision or method.
     """
     check_rows(prompts, completions, group_index)
@@ -141,7 +142,7 @@ def _autocast(device: torch.device, precision: Precision) -> Any:
 
 
 def _nothing(rows: int, width: int, like: Tensor) -> TokenScores:
-    """Scores of rows without a single token: still part of a graph, so that a caller's backward pass runs."""
+    """Scores of rows without a token; they need a gradient, so a caller's backward pass runs."""
     zero = torch.zeros(rows, width, device=like.device, requires_grad=torch.is_grad_enabled())
     return TokenScores(zero, zero.detach().clone())
 
@@ -149,8 +150,9 @@ def _nothing(rows: int, width: int, like: Tensor) -> TokenScores:
 def round_masters_once(model: nn.Module) -> float:
     """Round float32 weights, in place, to values bfloat16 can hold; return the share that changed.
 
-    Weights dequantised from GGUF often sit on exact bfloat16 rounding ties, where the smallest step flips the bf16
-    copy by a whole unit in the direction of the gradient. Rounded once at load, a flip needs half a unit.
+    Weights dequantised from GGUF often sit on exact bfloat16 rounding ties, where the smallest
+    step flips the bf16 copy by a whole unit in the direction of the gradient. Rounded once at
+    load, a flip needs half a unit.
     """
     changed = total = 0
     with torch.no_grad():

@@ -2,10 +2,11 @@
 
 Shape legend: M scored tokens, V vocabulary, E hidden size.
 
-Logits live for one tile only: forward keeps the log-sum-exp of each token and backward computes the tile's logits
-again. Memory is therefore one tile and, where the projection is trained, its gradient; it does not grow with M x V.
-A frozen projection (LoRA) needs no second look at the logits: forward keeps ``d logprob / d hidden`` instead, M x E.
-Sums over the vocabulary and log-probabilities are float32.
+Logits live for one tile only: forward keeps the log-sum-exp of each token and backward computes
+the tile's logits again. Memory is therefore one tile and, where the projection is trained, its
+gradient; it does not grow with M x V. A frozen projection (LoRA) needs no second look at the
+logits: forward keeps ``d logprob / d hidden`` instead, M x E. Sums over the vocabulary and log-
+probabilities are float32.
 """
 
 from __future__ import annotations
@@ -33,11 +34,12 @@ def score_tokens(
     hidden_ME: Tensor, weight_VE: Tensor, bias_V: Tensor | None, targets_M: Tensor,
     *, shape: HeadShape,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Return ``(logprobs_M, entropy_M)`` of ``softmax(logits / temperature)``, float32, entropy in nats.
+    """Return ``(logprobs_M, entropy_M)`` of ``softmax(logits / temperature)``, float32, nats.
 
     The log-probability is differentiable in hidden, weight and bias; the entropy is not.
     """
-    return _Head.apply(hidden_ME, weight_VE, bias_V, targets_M, shape)  # type: ignore[no-any-return]
+    with torch.autocast(hidden_ME.device.type, enabled=False):
+        return _Head.apply(hidden_ME, weight_VE, bias_V, targets_M, shape)
 
 
 def tile_rows(vocabulary: int) -> int:
@@ -137,7 +139,7 @@ class _Head(torch.autograd.Function):
         return (
             dhidden,
             None if dw is None else dw.to(weight.dtype),
-            None if db is None else db.to(bias.dtype),
+            db,
             None,
             None,
         )

@@ -1,11 +1,13 @@
 """Rows of prompts and completions -> one sequence without padding, shared text once.
 
-Shape legend: B completions, T completion tokens of the longest row, N packed tokens, M scored completion tokens.
+Shape legend: B completions, T completion tokens of the longest row, N packed tokens, M scored
+completion tokens.
 
-The packed tokens form a tree. What every prompt begins with is the root, the rest of each prompt hangs below it, and
-the completions of a prompt hang below that. A token sees all of its ancestors and, within its own node, what came
-before. Nodes with the same parent lie side by side: a *family*, which attention treats as one piece of work. The last
-token of a completion predicts nothing that is scored, so it is no input.
+The packed tokens form a tree. What every prompt begins with is the root, the rest of each prompt
+hangs below it, and the completions of a prompt hang below that. A token sees all of its ancestors
+and, within its own node, what came before. Nodes with the same parent lie side by side: a
+*family*, which attention treats as one piece of work. The last token of a completion predicts
+nothing that is scored, so it is no input.
 """
 
 from __future__ import annotations
@@ -19,12 +21,12 @@ from torch import Tensor
 from verigrad.errors import UsageError
 
 MIN_SHARED = 8
-"""Common beginnings shorter than this stay with each prompt: a further family would cost more than it saves."""
+"""Shorter common beginnings stay with each prompt: a further family costs more than it saves."""
 
 
 @dataclass(frozen=True)
 class Family:
-    """Sibling nodes: contiguous packed tokens that see the same ancestors and, causally, their own node."""
+    """Sibling nodes, contiguous: they see the same ancestors and, causally, their own node."""
 
     start: int
     lengths: tuple[int, ...]
@@ -34,7 +36,7 @@ class Family:
 
 @dataclass(frozen=True)
 class Layout:
-    """A packed batch: what to feed, where each token stands, and where each scored token's prediction comes from."""
+    """A packed batch: what to feed, where tokens stand, and what predicts each scored token."""
 
     ids_N: Tensor
     positions_N: Tensor
@@ -85,8 +87,8 @@ def pack(
 ) -> Layout:
     """Lay rows out so that text that rows share is there once.
 
-    Rows share a prompt when they have the same group index and the same prompt tokens. Raises UsageError for lists of
-    different lengths and for an empty prompt.
+    Rows share a prompt when they have the same group index and the same prompt tokens. Raises
+    UsageError for lists of different lengths and for an empty prompt.
     """
     check_rows(prompts, completions, group_index)
     members: dict[tuple[int, tuple[int, ...]], list[int]] = {}
@@ -175,8 +177,8 @@ class _Scores:
         self.column.extend(range(n))
 
 
-def _common_length(prompts: Sequence[Sequence[int]]) -> int:
-    """Tokens that all prompts begin with; 0 where there is one prompt only or the saving is small."""
+def _common_length(prompts: Sequence[tuple[int, ...]]) -> int:
+    """Tokens that all prompts begin with; 0 for a single prompt or where the saving is small."""
     if len(prompts) < 2:
         return 0
     low, high = min(prompts), max(prompts)
@@ -195,9 +197,9 @@ def plan_micro_batches(
 ) -> list[list[int]]:
     """Split rows into micro-batches of at most ``max_tokens`` packed tokens, every row once.
 
-    Rows of a group stay together where they fit, and pay for their prompt once; a group that is too big is split. A
-    single row above the budget is a micro-batch of its own. Raises UsageError for lists of different lengths or a
-    budget below 1.
+    Rows of a group stay together where they fit, and pay for their prompt once; a group that is
+    too big is split. A single row above the budget is a micro-batch of its own. Raises UsageError
+    for lists of different lengths or a budget below 1.
     """
     if not len(prompt_lengths) == len(completion_lengths) == len(group_index):
         raise UsageError(
@@ -227,7 +229,7 @@ def plan_micro_batches(
 def _pieces(
     rows: Sequence[int], prompt: Sequence[int], completion: Sequence[int], budget: int
 ) -> list[tuple[list[int], int]]:
-    """A group cut into runs of rows that fit, each with its cost: the prompt once and the completions."""
+    """A group cut into runs of rows that fit, with its cost: one prompt and the completions."""
     pieces: list[tuple[list[int], int]] = []
     piece: list[int] = []
     longest = total = 0
