@@ -34,7 +34,7 @@ class ChoiceVerifier(TextVerifier):
     num_choices: int = 0
     """How many letters are options where there is no such column; 0 means A to J."""
     gold: str = "answer"
-    """Column with the right option: its letter, its text, or (an integer) its index from 0."""
+    """Column with the right option: its letter, its text, or its index from 0."""
 
     def judge(self, problem: Problem, completion: Completion) -> Verdict:
         labels, texts = self._options(problem)
@@ -81,8 +81,9 @@ class ChoiceVerifier(TextVerifier):
     def _gold(self, problem: Problem) -> str | None:
         value = column(problem, self.gold)
         labels, texts = self._options(problem)
-        if isinstance(value, int) and not isinstance(value, bool):
-            return labels[value] if 0 <= value < len(labels) else None
+        said = str(value).strip()
+        if said.isdecimal() and said not in labels and said not in texts:
+            return labels[int(said)] if int(said) < len(labels) else None
         return None if value is None else read_choice(str(value), labels, texts)
 
 
