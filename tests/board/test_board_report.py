@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from make_run import make_run
 from starlette.testclient import TestClient
 
 from verigrad.board.report import render_report, write_report
-from verigrad.board.server import make_app
+from verigrad.board.server import HOST, make_app, serve
+from verigrad.errors import UsageError
 from verigrad.runlog import RunReader, RunWriter
 
 VOID = {"meta", "br", "hr", "img", "input", "link"}
@@ -130,3 +132,12 @@ def test_the_live_page_serves_the_run(finished: RunReader, route: str) -> None:
         assert len(answer.json()["metrics"]) == 38
     if route == "/":
         assert "verigradLive();" in answer.text
+
+
+def test_a_taken_port_is_refused_with_a_remedy(finished: RunReader) -> None:
+    with socket.socket() as taken:
+        taken.bind((HOST, 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(UsageError, match=f"port {port} .* Choose another with --port"):
+            serve(finished.path, port=port)

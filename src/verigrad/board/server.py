@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from verigrad.board.report import render_report
 from verigrad.board.summary import summarize
-from verigrad.errors import MissingExtraError
+from verigrad.errors import MissingExtraError, UsageError
 from verigrad.runlog import RunReader
 
 if TYPE_CHECKING:
@@ -53,4 +54,18 @@ def serve(run_dir: str | Path, *, port: int) -> None:
         import uvicorn
     except ImportError:
         raise MissingExtraError("uvicorn", "board", "the live page") from None
+    _refuse_taken(port)
     uvicorn.run(app, host=HOST, port=port, log_level="warning")
+
+
+def _refuse_taken(port: int) -> None:
+    """Refuse a port that somebody else listens on, with a remedy; uvicorn only logs it and exits."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError as e:
+            reason = e.strerror or str(e)
+            raise UsageError(
+                f"port {port} of {HOST} cannot be served on: {reason}. Choose another with --port."
+            ) from None
