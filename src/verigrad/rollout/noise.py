@@ -15,7 +15,11 @@ _MIX_2 = np.uint64(0x94D049BB133111EB)
 
 
 def uniforms(
-    seed: int, prompts: NDArray[np.int64], *, samples: NDArray[np.int64], positions: NDArray[np.int64]
+    seed: int,
+    prompts: NDArray[np.int64],
+    *,
+    samples: NDArray[np.int64],
+    positions: NDArray[np.int64],
 ) -> NDArray[np.float64]:
     """One float64 in [0, 1) per row, a pure function of its four keys.
 

@@ -23,7 +23,9 @@ def check_request(
     """
     _check_sampling(sampling)
     if group_size < 1:
-        raise UsageError(f"group_size = {group_size}: at least one completion per prompt is needed.")
+        raise UsageError(
+            f"group_size = {group_size}: at least one completion per prompt is needed."
+        )
     for index, prompt in enumerate(prompts):
         _check_prompt(prompt, index, sampling, context=context, vocab_size=vocab_size)
 

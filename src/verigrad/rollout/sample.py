@@ -1,7 +1,7 @@
-"""Logits -> token and its log-probability: exact temperature, top-k, top-p and min-p, no full sort.
+"""Logits -> token and its log-probability: exact temperature, top-k, top-p, min-p; no full sort.
 
-Legend: B rows, V vocabulary. Filters are applied in the order temperature, top-k, top-p, min-p, each
-on what the one before left (renormalised), ties at a threshold are kept.
+Legend: B rows, V vocabulary. Filters are applied in the order temperature, top-k, top-p, min-p,
+each on what the one before left (renormalised), ties at a threshold are kept.
 
 The recorded log-probability is ``log softmax(logits / temperature)`` of the token over the *whole*
 vocabulary, in float32: the distribution that the trainer scores. Where a filter is on, it is
@@ -82,7 +82,7 @@ def _nucleus_threshold(weights_BV: Tensor, top_p: float) -> Tensor:
 def _invert_cdf(weights_BV: Tensor, noise_B: Tensor) -> Tensor:
     """The token at which the running sum of the weights passes ``noise * total``.
 
-    Two levels, block sums and then one block, so that no running sum over the vocabulary is written.
+    Two levels, block sums and then one block: no running sum over the vocabulary is written.
     """
     B, V = weights_BV.shape
     padded = torch.nn.functional.pad(weights_BV, (0, -V % _BLOCK))
