@@ -80,7 +80,6 @@ PRESETS: tuple[Preset, ...] = (
         objective=grpo_like(
             "reinforce_plus_plus_baseline",
             scale="centered_batch_std",
-            batch_unit="tokens",
             reduction="token_mean",
             kl="k2",
             kl_coef=0.001,

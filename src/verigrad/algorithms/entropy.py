@@ -13,13 +13,13 @@ def next_coef(objective: Objective, coef: float, measured: float) -> float:
     """The entropy weight for the next update, from the mean entropy measured in this one
     (nats/token).
 
-    adaptive (Skywork-OR1 2505.22312): up by entropy_step below the target, down above it, within
-    [0, entropy_coef_max]. Otherwise the weight stays.
+    adaptive (Skywork-OR1 2505.22312): up by entropy_step at or below the target, down above it,
+    within [0, entropy_coef_max]. Otherwise the weight stays.
     """
     if objective.entropy != "adaptive":
         return coef
     step = (
-        objective.entropy_step if measured < objective.entropy_target else -objective.entropy_step
+        objective.entropy_step if measured <= objective.entropy_target else -objective.entropy_step
     )
     return min(max(coef + step, 0.0), objective.entropy_coef_max)
 
