@@ -3,8 +3,8 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from judging import judge, outcome
+
 from verigrad.verifiers import make_verifier
 from verigrad.verifiers.answers import after_thinking, boxes, find_answer, plain_text
 from verigrad.verifiers.number import read_number

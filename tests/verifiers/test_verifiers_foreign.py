@@ -194,7 +194,7 @@ def test_what_can_not_be_loaded_is_named(spec, words):
 
 def test_a_file_that_fails_to_load_says_so(tmp_path):
     (tmp_path / "bad.py").write_text("import sys\nsys.exit(3)\n")
-    with pytest.raises(RecipeError, match="bad.py"):
+    with pytest.raises(RecipeError, match="bad"):
         make_verifier("bad.py:fn", base_dir=tmp_path)
     (tmp_path / "slow.py").write_text("import time\ntime.sleep(60)\n")
     with pytest.raises(RecipeError, match="start_s"):

@@ -15,7 +15,11 @@ VALID = [
     ({"enum": [1, "a", [1]]}, [1, 1.0, "a", [1]], [True, "b", [1, 1]]),
     ({"const": {"a": 1}}, [{"a": 1.0}], [{"a": True}, {}]),
     ({"required": ["a"]}, [{"a": 1}, "not an object"], [{}]),
-    ({"properties": {"a": {"type": "string"}}, "additionalProperties": False}, [{}, {"a": ""}], [{"b": 1}, {"a": 1}]),
+    (
+        {"properties": {"a": {"type": "string"}}, "additionalProperties": False},
+        [{}, {"a": ""}],
+        [{"b": 1}, {"a": 1}],
+    ),
     ({"additionalProperties": {"type": "integer"}}, [{"x": 1}], [{"x": "1"}]),
     ({"patternProperties": {"^n_": {"type": "number"}}}, [{"n_a": 1, "b": ""}], [{"n_a": ""}]),
     ({"propertyNames": {"maxLength": 2}}, [{"ab": 1}], [{"abc": 1}]),
@@ -24,7 +28,11 @@ VALID = [
     ({"items": {"type": "integer"}}, [[], [1, 2]], [[1, "2"]]),
     ({"prefixItems": [{"type": "string"}], "items": False}, [["a"], []], [["a", 1], [1]]),
     ({"contains": {"const": 1}, "maxContains": 2}, [[1], [1, 1, 2]], [[2], [1, 1, 1]]),
-    ({"minItems": 1, "maxItems": 2, "uniqueItems": True}, [[1], [1, True]], [[], [1, 1.0], [1, 2, 3]]),
+    (
+        {"minItems": 1, "maxItems": 2, "uniqueItems": True},
+        [[1], [1, True]],
+        [[], [1, 1.0], [1, 2, 3]],
+    ),
     ({"minLength": 1, "maxLength": 2, "pattern": "^a"}, ["a", "ab"], ["", "b", "abc"]),
     ({"minimum": 1, "exclusiveMaximum": 3}, [1, 2.9], [0, 3]),
     ({"maximum": 3, "exclusiveMinimum": 1}, [3, 1.1], [1, 3.1]),
@@ -33,12 +41,24 @@ VALID = [
     ({"anyOf": [{"type": "string"}, {"minimum": 2}]}, ["a", 2], [1]),
     ({"oneOf": [{"multipleOf": 2}, {"multipleOf": 3}]}, [2, 3], [6, 5]),
     ({"not": {"type": "null"}}, [1], [None]),
-    ({"if": {"type": "string"}, "then": {"minLength": 2}, "else": {"minimum": 5}}, ["ab", 5], ["a", 4]),
-    ({"$ref": "#/$defs/n", "$defs": {"n": {"properties": {"next": {"$ref": "#/$defs/n"}, "v": {"type": "integer"}}}}},
-     [{"v": 1, "next": {"v": 2}}], [{"next": {"next": {"v": "x"}}}]),
+    (
+        {"if": {"type": "string"}, "then": {"minLength": 2}, "else": {"minimum": 5}},
+        ["ab", 5],
+        ["a", 4],
+    ),
+    (
+        {
+            "$ref": "#/$defs/n",
+            "$defs": {
+                "n": {"properties": {"next": {"$ref": "#/$defs/n"}, "v": {"type": "integer"}}}
+            },
+        },
+        [{"v": 1, "next": {"v": 2}}],
+        [{"next": {"next": {"v": "x"}}}],
+    ),
     (True, [1, None], []),
     (False, [], [1, None]),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("schema", "good", "bad"), VALID)
@@ -72,8 +92,10 @@ def test_a_looping_reference_ends():
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
-)  # fmt: skip
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
+)
 
 
 @given(JSON)

@@ -1,6 +1,7 @@
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import ClassVar
 
 import pytest
 from judging import completion, judge, outcome, problem
@@ -14,7 +15,7 @@ class Endpoint(BaseHTTPRequestHandler):
     """Answers by what the last message holds; ``failures`` counts down 503s."""
 
     failures = 0
-    seen: list = []
+    seen: ClassVar[list] = []
 
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))

@@ -2,8 +2,8 @@ import subprocess
 import sys
 
 import pytest
-
 from judging import judge
+
 from verigrad.errors import RecipeError
 from verigrad.types import Verifier
 from verigrad.verifiers import describe, list_verifiers, make_verifier
@@ -39,7 +39,8 @@ def test_every_listed_verifier_has_a_sentence_and_documented_options():
     ("name", "options", "expected"),
     [
         ("strng", {}, "Did you mean 'string'?"),
-        ("number", {"absolut": 1}, "verifier.options.absolut is not an option of 'number'. Did you mean 'absolute'?"),
+        ("number", {"absolut": 1}, "verifier.options.absolut is not an option of 'number'. Did "
+                                   "you mean 'absolute'?"),
         ("number", {"absolute": -1}, "verifier.options.absolute = -1"),
         ("length", {}, "give min, max or both"),
         ("overlong", {"max_tokens": 4, "cache_tokens": 8}, "cache_tokens must not exceed"),

@@ -3,8 +3,8 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from judging import completion, judge, outcome, problem
+
 from verigrad.verifiers import make_verifier
 from verigrad.verifiers.languages import SCRIPTS, detect, share_of
 from verigrad.verifiers.length import overlong_penalty, repeated_share
@@ -101,8 +101,8 @@ def test_cosine_leaves_broken_alone():
 
 def test_repetition_share_by_hand():
     # a b a b a b: bigrams ab ba ab ba ab, two distinct of five.
-    assert repeated_share("a b a b a b".split(), 2) == pytest.approx(3 / 5)
-    assert repeated_share("a b".split(), 3) == 0.0
+    assert repeated_share(["a", "b", "a", "b", "a", "b"], 2) == pytest.approx(3 / 5)
+    assert repeated_share(["a", "b"], 3) == 0.0
     v = make_verifier("repetition", options={"n": 2, "penalty": 0.5})
     assert judge(v, "A b, a b a b").reward == pytest.approx(-0.3)
 

@@ -1,4 +1,5 @@
-r"""Where the answer stands in a completion: after the thinking, in a box, in a tag, on the last line.
+r"""Where the answer stands in a completion: after the thinking, in a box, in a tag, on the last
+line.
 
 One answer is asserted. Several different boxes or tags are not an answer (spraying candidates earns
 nothing), an empty one is none, and whatever stands inside the thinking does not count.
@@ -10,11 +11,13 @@ import re
 from typing import Literal
 
 Place = Literal["auto", "box", "tag", "line", "whole"]
-"""auto: box, else tag, else (lenient) the phrase "answer is ..." or the last line. Others name one place."""
+"""auto: box, else tag, else (lenient) the phrase "answer is ..." or the last line. Others name
+one place."""
 
 _TAG = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
 _PHRASE = re.compile(
-    r"(?:final answer|correct answer|correct option|correct choice|the answer|answer)\s*(?:is|:|=)\s*",
+    r"(?:final answer|correct answer|correct option|correct choice|the "
+    r"answer|answer)\s*(?:is|:|=)\s*",
     re.IGNORECASE,
 )
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
@@ -28,7 +31,8 @@ def after_thinking(text: str) -> str:
 
 
 def boxes(text: str) -> list[str]:
-    r"""Return the contents of every balanced ``\boxed{...}`` or ``\fbox{...}``, outermost ones, in order."""
+    r"""Return the contents of every balanced ``\boxed{...}`` or ``\fbox{...}``, outermost ones,
+    in order."""
     found: list[str] = []
     position = 0
     while match := _BOX.search(text, position):
@@ -42,7 +46,8 @@ def boxes(text: str) -> list[str]:
 
 
 def _closing_brace(text: str, start: int) -> int:
-    """Index of the brace that closes the one before ``start``, or -1; escaped braces do not count."""
+    """Index of the brace that closes the one before ``start``, or -1; escaped braces do not
+    count."""
     depth = 1
     i = start
     while i < len(text):
@@ -94,7 +99,8 @@ def _only(found: list[str], what: str) -> tuple[str | None, str]:
 
 
 def _lenient(text: str) -> str:
-    """What follows the last answer phrase, up to the end of its line; without one, the last line."""
+    """What follows the last answer phrase, up to the end of its line; without one, the last
+    line."""
     matches = list(_PHRASE.finditer(text))
     rest = text[matches[-1].end() :] if matches else text.strip().splitlines()[-1]
     line = rest.strip().splitlines()[0] if rest.strip() else text.strip().splitlines()[-1]

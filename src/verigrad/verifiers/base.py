@@ -1,8 +1,10 @@
-"""What every verifier of ours has in common: options as typed fields, guarded judging, one way to speak.
+"""What every verifier of ours has in common: options as typed fields, guarded judging, one way to
+speak.
 
 A verifier is a frozen record: its fields are its options, the sentence under each field is its
-documentation (``verigrad verify --help`` and docs/verifiers.md show the same). It judges one completion
-at a time; whatever it raises becomes a BROKEN verdict, which is counted and has no reward.
+documentation (``verigrad verify --help`` and docs/verifiers.md show the same). It judges one
+completion at a time; whatever it raises becomes a BROKEN verdict, which is counted and has no
+reward.
 """
 
 from __future__ import annotations
@@ -16,11 +18,13 @@ from verigrad.config import Section
 from verigrad.types import EMPTY, Completion, Outcome, Problem, Verdict
 
 ABSTAINS = "abstains: returned None, which is no reward for this completion"
-"""Reason of a BROKEN verdict from a reward function that says the row is not its business (TRL's None)."""
+"""Reason of a BROKEN verdict from a reward function that says the row is not its business (TRL's
+None)."""
 
 
 class TextVerifier(Section, ABC):
-    """Base of the verifiers of this room: subclasses state options as fields and implement ``judge``."""
+    """Base of the verifiers of this room: subclasses state options as fields and implement
+    ``judge``."""
 
     kind: ClassVar[str]
     """The name a recipe uses."""
@@ -39,11 +43,13 @@ class TextVerifier(Section, ABC):
         return None
 
     def render_gold(self, problem: Problem) -> str | None:
-        """Return a completion that states the gold answer in the expected format, None without a gold."""
+        """Return a completion that states the gold answer in the expected format, None without a
+        gold."""
         return None
 
     def verify(self, problem: Problem, completions: Sequence[Completion]) -> list[Verdict]:
-        """Return one verdict for each completion, in order; never raises for what a completion contains."""
+        """Return one verdict for each completion, in order; never raises for what a completion
+        contains."""
         try:
             fault = self.check_gold(problem)
         except Exception as error:
@@ -73,7 +79,8 @@ def graded(
     extracted: str | None = None,
     parts: Mapping[str, float] = EMPTY,
 ) -> Verdict:
-    """Return a verdict with a reward of its own (partial credit or a penalty); a non-finite one is BROKEN."""
+    """Return a verdict with a reward of its own (partial credit or a penalty); a non-finite one
+    is BROKEN."""
     if not math.isfinite(reward):
         return Verdict.broken(f"the reward is {reward}, not a finite number")
     outcome = Outcome.CORRECT if correct else Outcome.WRONG
@@ -81,7 +88,8 @@ def graded(
 
 
 def column(problem: Problem, name: str) -> Any:
-    """Return a column of the problem's row: ``answer``, ``question`` or a key of info, dotted for nested ones.
+    """Return a column of the problem's row: ``answer``, ``question`` or a key of info, dotted for
+    nested ones.
 
     A missing column is None.
     """

@@ -26,11 +26,13 @@ class ChoiceVerifier(TextVerifier):
     kind: ClassVar[str] = "choice"
 
     mode: Literal["strict", "lenient"] = "strict"
-    """lenient: without a box or tag, the last "answer is (B)" or a last line that is one option counts."""
+    """lenient: without a box or tag, the last "answer is (B)" or a last line that is one option
+    counts."""
     place: Place = "auto"
     """Where the answer stands: auto (box, else tag), box, tag, line (the last one) or whole."""
     choices: str = "choices"
-    """Column with the options' texts (a list, or letter = text); without it only letters are compared."""
+    """Column with the options' texts (a list, or letter = text); without it only letters are
+    compared."""
     num_choices: int = 0
     """How many letters are options where there is no such column; 0 means A to J."""
     gold: str = "answer"
@@ -59,7 +61,10 @@ class ChoiceVerifier(TextVerifier):
         labels, _ = self._options(problem)
         if self._gold(problem) is None:
             value = column(problem, self.gold)
-            return f"column {self.gold!r} holds {value!r}, which is none of the options {', '.join(labels)}"
+            return (
+                f"column {self.gold!r} holds {value!r}, which is none of the options "
+                f"{', '.join(labels)}"
+            )
         return None
 
     def render_gold(self, problem: Problem) -> str | None:

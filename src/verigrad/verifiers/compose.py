@@ -1,7 +1,8 @@
-"""Several verifiers as one: a weighted sum, a gate, all of them, any of them, or a cosine over length.
+"""Several verifiers as one: a weighted sum, a gate, all of them, any of them, or a cosine over
+length.
 
-Parts keep their names and rewards in ``Verdict.parts``; normalising each reward apart is the objective's
-business (its ``combine`` axis), not the verifier's.
+Parts keep their names and rewards in ``Verdict.parts``; normalising each reward apart is the
+objective's business (its ``combine`` axis), not the verifier's.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ Op = Literal["sum", "gate", "all", "any"]
 
 @dataclass(frozen=True)
 class WeightedPart:
-    """One verifier of a composition, the name of its part, its weight, and whether it decides the outcome."""
+    """One verifier of a composition, the name of its part, its weight, and whether it decides
+    the outcome."""
 
     name: str
     verifier: Verifier
@@ -31,12 +33,12 @@ class WeightedPart:
 class ComposeVerifier:
     """Judges with every part and puts their verdicts together.
 
-    ``sum``: the weighted sum of the rewards; the outcome is that of the deciding part (the first, unless one
-    says ``decides``). A part that abstains (TRL's None) is left out, one that is BROKEN breaks the sum.
-    ``gate``: every part but the last must be correct, or the reward is 0 and the outcome wrong; then the last
-    part's verdict holds, times its weight. ``all``: correct when every part is, reward the smallest.
-    ``any``: correct when one part is, reward the largest. gate, all and any ask a part only about the
-    completions that are still open: put the cheap parts first.
+    ``sum``: the weighted sum of the rewards; the outcome is that of the deciding part (the first,
+    unless one says ``decides``). A part that abstains (TRL's None) is left out, one that is BROKEN
+    breaks the sum. ``gate``: every part but the last must be correct, or the reward is 0 and the
+    outcome wrong; then the last part's verdict holds, times its weight. ``all``: correct when every
+    part is, reward the smallest. ``any``: correct when one part is, reward the largest. gate, all
+    and any ask a part only about the completions that are still open: put the cheap parts first.
     """
 
     op: Op
@@ -72,7 +74,8 @@ class ComposeVerifier:
         return named[0] if named else None
 
     def render_gold(self, problem: Problem) -> str | None:
-        """The first part's rendering that the whole composition accepts; else the deciding part's own."""
+        """The first part's rendering that the whole composition accepts; else the deciding
+        part's own."""
         drafts = [p.verifier.render_gold(problem) for p in self.parts]
         answers = [d for d in drafts if d is not None]
         thinking = "<think>\nI work it out.\n</think>\n"
@@ -198,11 +201,12 @@ class ComposeVerifier:
 
 @dataclass(frozen=True)
 class CosineLengthVerifier:
-    """The cosine reward over length: right answers earn less, wrong ones lose less, the longer they are.
+    """The cosine reward over length: right answers earn less, wrong ones lose less, the longer they
+    are.
 
-    R = end + (start - end) (1 + cos(pi length / max_tokens)) / 2, with (start, end) of the inner verdict, and
-    ``exceeded`` from max_tokens on ("Demystifying Long Chain-of-Thought", arXiv 2502.03373, section 4).
-    The outcome stays the inner one.
+    R = end + (start - end) (1 + cos(pi length / max_tokens)) / 2, with (start, end) of the inner
+    verdict, and ``exceeded`` from max_tokens on ("Demystifying Long Chain-of-Thought", arXiv
+    2502.03373, section 4). The outcome stays the inner one.
     """
 
     inner: Verifier

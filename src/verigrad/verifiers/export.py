@@ -1,7 +1,8 @@
 """The way back: any verifier as a TRL reward function, or as a verl compute_score, with one call.
 
-What BROKEN becomes there is stated, never a zero: TRL gets None (it leaves such a row out of the sum), verl
-gets a VerifierError by default (it drops the row from the batch), or a number that the caller chooses.
+What BROKEN becomes there is stated, never a zero: TRL gets None (it leaves such a row out of the
+sum), verl gets a VerifierError by default (it drops the row from the batch), or a number that the
+caller chooses.
 """
 
 from __future__ import annotations
@@ -19,16 +20,18 @@ _GOLD_COLUMNS = ("answer", "solution", "ground_truth", "gold", "label", "target"
 def as_trl_reward(
     verifier: Verifier, *, answer_column: str | None = None, name: str | None = None
 ) -> Callable[..., list[float | None]]:
-    """Return ``f(prompts, completions, completion_ids=None, **columns) -> list[float | None]`` for TRL.
+    """Return ``f(prompts, completions, completion_ids=None, **columns) -> list[float | None]`` for
+    TRL.
 
-    Completions may be texts or message lists (the last assistant message is judged). BROKEN becomes None,
-    which TRL leaves out. ``answer_column`` names the gold's column (by default answer, solution,
-    ground_truth, ... in this order); all columns reach ``Problem.info``. Neighbouring rows of one problem
-    are judged together. ``name`` is what TRL logs (``rewards/<name>/mean``).
+    Completions may be texts or message lists (the last assistant message is judged). BROKEN becomes
+    None, which TRL leaves out. ``answer_column`` names the gold's column (by default answer,
+    solution, ground_truth, ... in this order); all columns reach ``Problem.info``. Neighbouring
+    rows of one problem are judged together. ``name`` is what TRL logs (``rewards/<name>/mean``).
 
     >>> from verigrad.verifiers import make_verifier
     >>> reward = as_trl_reward(make_verifier("number"))
-    >>> reward(prompts=["1+1?", "1+1?"], completions=["\\\\boxed{2}", "\\\\boxed{3}"], answer=["2", "2"])
+    >>> texts = ["\\\\boxed{2}", "\\\\boxed{3}"]
+    >>> reward(prompts=["1+1?"] * 2, completions=texts, answer=["2", "2"])
     [1.0, 0.0]
     """
 
@@ -63,10 +66,10 @@ def as_verl_compute_score(
 ) -> Callable[..., dict[str, float]]:
     """Return ``compute_score(data_source, solution_str, ground_truth, extra_info=None)`` for verl.
 
-    It returns ``{"score": reward, "acc": 1.0 if correct, "unparsed": ..., "broken": ...}`` with the same keys
-    for every row, as verl needs. ``extra_info`` reaches ``Problem.info`` (its ``question`` or ``prompt`` is
-    the question). BROKEN raises VerifierError, upon which verl drops the row; a number instead becomes the
-    score, with ``broken`` = 1.0 so that it can be counted.
+    It returns ``{"score": reward, "acc": 1.0 if correct, "unparsed": ..., "broken": ...}`` with the
+    same keys for every row, as verl needs. ``extra_info`` reaches ``Problem.info`` (its
+    ``question`` or ``prompt`` is the question). BROKEN raises VerifierError, upon which verl drops
+    the row; a number instead becomes the score, with ``broken`` = 1.0 so that it can be counted.
     """
     if on_broken != "raise" and isinstance(on_broken, (str, bool)):
         raise UsageError(f"on_broken = {on_broken!r} is neither 'raise' nor a number.")
@@ -154,6 +157,7 @@ def _content(turn: Mapping[str, Any]) -> str:
 
 
 def _completion(text: str, token_ids: Sequence[int] | None) -> Completion:
-    """Without token ids, one stand-in for every four characters (length rewards need the real ones)."""
+    """Without token ids, one stand-in for every four characters (length rewards need the real
+    ones)."""
     ids = tuple(range((len(text) + 3) // 4)) if token_ids is None else tuple(token_ids)
     return Completion(text, ids, (0.0,) * len(ids), FinishReason.STOP)

@@ -1,4 +1,5 @@
-"""Structure of a completion: thinking, then an answer. Sees the prompt's tail, so a prefilled <think> counts."""
+"""Structure of a completion: thinking, then an answer. Sees the prompt's tail, so a prefilled
+<think> counts."""
 
 from __future__ import annotations
 
@@ -22,15 +23,17 @@ _TAGS = {
 
 
 class FormatVerifier(TextVerifier):
-    """The completion thinks inside <think> tags and answers after them (R1's format reward), each part once."""
+    """The completion thinks inside <think> tags and answers after them (R1's format reward),
+    each part once."""
 
     kind: ClassVar[str] = "format"
 
     style: Style = "think"
-    """think: <think>...</think> then an answer; think_answer: the answer inside <answer> tags and nothing after;
-    answer: <answer> tags only; boxed: exactly one box after any thinking."""
+    """think: <think>...</think> then an answer; think_answer: the answer inside <answer> tags
+    and nothing after; answer: <answer> tags only; boxed: exactly one box after any thinking."""
     credit: Literal["all", "steps"] = "all"
-    """all: 1 or 0; steps: the share of the structure's requirements that hold (its outcome is still all or nothing)."""
+    """all: 1 or 0; steps: the share of the structure's requirements that hold (its outcome is
+    still all or nothing)."""
     allow_empty_thinking: bool = False
     """Accept thinking that is empty; a template that prefills an empty one is always accepted."""
 
@@ -99,9 +102,11 @@ class FormatVerifier(TextVerifier):
 
 
 def prefilled_thinking(prompt_tail: str) -> str:
-    """Return the thinking that the prompt already began (``<think>`` and what follows it), or ``""``.
+    """Return the thinking that the prompt already began (``<think>`` and what follows it), or
+    ``""``.
 
-    ``prompt_tail`` is the end of the prompt. A <think> that a turn mark follows belongs to another turn.
+    ``prompt_tail`` is the end of the prompt. A <think> that a turn mark follows belongs to another
+    turn.
     """
     start = prompt_tail.rfind("<think>")
     if start < 0:

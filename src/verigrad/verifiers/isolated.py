@@ -1,7 +1,9 @@
-"""Judge in a killable worker what may not end: patterns, which backtrack without bound on some texts.
+"""Judge in a killable worker what may not end: patterns, which backtrack without bound on some
+texts.
 
-The interpreter can't interrupt a regular expression, and no limit on sizes makes every pattern fast; so
-those verifiers that run a recipe's own patterns judge in the same worker that foreign rewards use.
+The interpreter can't interrupt a regular expression, and no limit on sizes makes every pattern
+fast; so those verifiers that run a recipe's own patterns judge in the same worker that foreign
+rewards use.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ def isolated(
     deadline_s: float,
     columns: Mapping[str, str] | None = None,
 ) -> ForeignVerifier:
-    """Return a verifier that calls ``verigrad.verifiers.<function>`` in a worker with these arguments."""
+    """Return a verifier that calls ``verigrad.verifiers.<function>`` in a worker with these
+    arguments."""
     module, _, name = function.rpartition(":")
     spec = Spec(kind, "plain", f"verigrad.verifiers.{module}", name)
     options = ForeignOptions(

@@ -30,19 +30,22 @@ _FENCE = re.compile(r"```(?:json|JSON)?[ \t]*\n(.*?)\n[ \t]*```", re.DOTALL)
 
 
 class JsonSchemaVerifier(TextVerifier):
-    """The answer is one JSON value that fits a schema; with ``match`` its values are the gold's, too."""
+    """The answer is one JSON value that fits a schema; with ``match`` its values are the gold's,
+    too."""
 
     kind: ClassVar[str] = "json_schema"
 
     definition: dict[str, Any] | None = None
     """The schema (draft 2020-12), the same for all problems."""
     column: str = "schema"
-    """Column with each problem's own schema (a table or JSON text), where ``definition`` is not given."""
+    """Column with each problem's own schema (a table or JSON text), where ``definition`` is not
+    given."""
     match: Literal["schema", "equal", "fields"] = "schema"
-    """schema: valid is correct; equal: it must equal the gold JSON; fields: the share of the gold's top-level
-    fields that are equal is the reward."""
+    """schema: valid is correct; equal: it must equal the gold JSON; fields: the share of the
+    gold's top-level fields that are equal is the reward."""
     fenced: Literal["allowed", "required", "refused"] = "allowed"
-    """Whether the JSON may, must or must not stand in a ``` block; otherwise it is all of the answer."""
+    """Whether the JSON may, must or must not stand in a ``` block; otherwise it is all of the
+    answer."""
     deadline_s: float = Field(default=5.0, gt=0)
     """Seconds one check may take, for a schema with patterns (those are matched in a worker)."""
 

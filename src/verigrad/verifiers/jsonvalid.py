@@ -1,7 +1,8 @@
-"""JSON Schema (draft 2020-12) without a dependency: the same verdict on every machine, no network, no surprise.
+"""JSON Schema (draft 2020-12) without a dependency: the same verdict on every machine, no network,
+no surprise.
 
-Every assertion and applicator of the core vocabularies is here except dynamic references and the two
-``unevaluated`` keywords. What is not here is refused when the schema is read, never ignored.
+Every assertion and applicator of the core vocabularies is here except dynamic references and the
+two ``unevaluated`` keywords. What is not here is refused when the schema is read, never ignored.
 """
 
 from __future__ import annotations
@@ -17,9 +18,12 @@ MAX_DEPTH = 64
 """Deepest nesting of schema applications; a reference that loops ends here."""
 
 _NOTES = frozenset(
-    "$schema $id $comment $defs definitions title description default examples deprecated readOnly "
-    "writeOnly format contentMediaType contentEncoding contentSchema $anchor $vocabulary".split()
-)
+    (
+        "$schema", "$id", "$comment", "$defs", "definitions", "title", "description", "default",
+        "examples", "deprecated", "readOnly", "writeOnly", "format", "contentMediaType",
+        "contentEncoding", "contentSchema", "$anchor", "$vocabulary",
+    )
+)  # fmt: skip
 """Keywords that assert nothing (``format`` is an annotation in draft 2020-12)."""
 
 _TYPES: dict[str, Callable[[Any], bool]] = {
@@ -38,7 +42,8 @@ class SchemaError(ValueError):
 
 
 def check_schema(schema: Any, where: str = "schema") -> None:
-    """Raise SchemaError for an unknown keyword, an unknown type, a bad pattern or a foreign reference."""
+    """Raise SchemaError for an unknown keyword, an unknown type, a bad pattern or a foreign
+    reference."""
     if isinstance(schema, bool):
         return
     if not isinstance(schema, Mapping):

@@ -1,4 +1,5 @@
-"""Language consistency: the share of words in the target language (DeepSeek-R1, arXiv 2501.12948, 2.3.2)."""
+"""Language consistency: the share of words in the target language (DeepSeek-R1, arXiv
+2501.12948, 2.3.2)."""
 
 from __future__ import annotations
 

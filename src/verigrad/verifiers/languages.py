@@ -1,7 +1,7 @@
 """Which language a text is in, from its script and its function words. No model, no dependency.
 
-Scripts decide between most languages; where languages share one (Latin, Cyrillic, Arabic, Devanagari, Han)
-letters that only one of them uses and the most frequent function words decide.
+Scripts decide between most languages; where languages share one (Latin, Cyrillic, Arabic,
+Devanagari, Han) letters that only one of them uses and the most frequent function words decide.
 """
 
 from __future__ import annotations
@@ -21,37 +21,55 @@ _RANGES: tuple[tuple[int, int, str], ...] = (
     (0xAC00, 0xD7AF, "hangul"), (0xFB50, 0xFDFF, "arabic"), (0x20000, 0x3134F, "han"),
 )  # fmt: skip
 
+_LATIN = "en es fr de it pt nl pl vi sw fi sv da tr id ro cs hu"
 SCRIPTS: dict[str, tuple[str, ...]] = {
-    "zh": ("han",), "ja": ("kana", "han"), "ko": ("hangul",), "el": ("greek",), "he": ("hebrew",),
-    "hy": ("armenian",), "ka": ("georgian",), "th": ("thai",), "bn": ("bengali",), "pa": ("gurmukhi",),
-    "gu": ("gujarati",), "ta": ("tamil",), "te": ("telugu",), "kn": ("kannada",), "ml": ("malayalam",),
-    "ru": ("cyrillic",), "uk": ("cyrillic",), "bg": ("cyrillic",), "ar": ("arabic",), "fa": ("arabic",),
+    "zh": ("han",), "ja": ("kana", "han"), "ko": ("hangul",), "el": ("greek",),
+    "he": ("hebrew",), "hy": ("armenian",), "ka": ("georgian",), "th": ("thai",),
+    "bn": ("bengali",), "pa": ("gurmukhi",), "gu": ("gujarati",), "ta": ("tamil",),
+    "te": ("telugu",), "kn": ("kannada",), "ml": ("malayalam",), "ru": ("cyrillic",),
+    "uk": ("cyrillic",), "bg": ("cyrillic",), "ar": ("arabic",), "fa": ("arabic",),
     "ur": ("arabic",), "hi": ("devanagari",), "mr": ("devanagari",), "ne": ("devanagari",),
-    **{code: ("latin",) for code in (
-        "en", "es", "fr", "de", "it", "pt", "nl", "pl", "vi", "sw", "fi", "sv", "da", "tr", "id", "ro", "cs", "hu",
-    )},
+    **dict.fromkeys(_LATIN.split(), ("latin",)),
 }  # fmt: skip
 """Language (ISO 639-1) to the scripts it is written in."""
 
 _FUNCTION_WORDS: dict[str, str] = {
-    "en": "the of and to in is that it for was with as be this are have from on not which by we you at or an so",
-    "es": "el la de que y en los las un una por con para es se del lo como más pero su al está son no",
-    "fr": "le la les de des et en un une est que pour dans ce qui sur pas par plus avec au sont nous il elle du",
-    "de": "der die das und in den von zu mit sich des auf für ist im dem nicht ein eine als auch es wir sind wird",
-    "it": "il di che e la un per in è non sono una della con del gli le lo da alla si più anche come nel i",
-    "pt": "o de que e do da em um para com não uma os no se na por mais as dos como mas ao é são você",
-    "nl": "de het een en van ik te dat die in is niet zijn op aan met voor er maar om hem wordt ook deze",
-    "pl": "i w na z do się nie to jest że o jak za od po co ale dla są przez tym który tak oraz jego",
-    "vi": "và của là có không cho một các được trong những với người này để đã khi từ như ra tôi bạn đó",
-    "sw": "na ya wa kwa ni katika la za kuwa hii hiyo ambayo cha kama yake lakini hivyo watu pia ili si vya",
-    "fi": "ja on ei se että hän oli mutta ovat kun niin myös joka tai mitä sen ole jos kuin tämä voi",
-    "sv": "och i att det som en på är av för med till den har inte om ett han men var jag sig från vi så",
-    "da": "og i at det er en til på som med for af ikke der den har jeg et han de men vi om var fra blev",
-    "tr": "ve bir bu da de için ile çok ne o daha var gibi olarak ama olan en kadar mi değil sonra her ben",
-    "id": "yang dan di itu dengan untuk tidak ini dari dalam akan pada juga saya ke karena adalah bisa ada",
-    "ro": "și în de la a cu nu o pe să este care un din mai ce pentru sunt ca dar sau se am fi după",
-    "cs": "a se v na je to že s z do o i ve pro za ale jako jsem by tak co jsou od nebo který být při",
-    "hu": "a az és hogy nem is egy van ez ezt meg csak de már még mint volt vagy kell lehet ha azt el",
+    "en": "the of and to in is that it for was with as be this "
+    "are have from on not which by we you at or an so",
+    "es": "el la de que y en los las un una por con para "
+    "es se del lo como más pero su al está son no",
+    "fr": "le la les de des et en un une est que pour dans ce "
+    "qui sur pas par plus avec au sont nous il elle du",
+    "de": "der die das und in den von zu mit sich des auf für ist "
+    "im dem nicht ein eine als auch es wir sind wird",
+    "it": "il di che e la un per in è non sono una della con "
+    "del gli le lo da alla si più anche come nel i",
+    "pt": "o de que e do da em um para com não uma os no "
+    "se na por mais as dos como mas ao é são você",
+    "nl": "de het een en van ik te dat die in is niet zijn "
+    "op aan met voor er maar om hem wordt ook deze",
+    "pl": "i w na z do się nie to jest że o jak za od po "
+    "co ale dla są przez tym który tak oraz jego",
+    "vi": "và của là có không cho một các được trong những "
+    "với người này để đã khi từ như ra tôi bạn đó",
+    "sw": "na ya wa kwa ni katika la za kuwa hii hiyo ambayo "
+    "cha kama yake lakini hivyo watu pia ili si vya",
+    "fi": "ja on ei se että hän oli mutta ovat kun niin "
+    "myös joka tai mitä sen ole jos kuin tämä voi",
+    "sv": "och i att det som en på är av för med till den "
+    "har inte om ett han men var jag sig från vi så",
+    "da": "og i at det er en til på som med for af ikke der "
+    "den har jeg et han de men vi om var fra blev",
+    "tr": "ve bir bu da de için ile çok ne o daha var gibi "
+    "olarak ama olan en kadar mi değil sonra her ben",
+    "id": "yang dan di itu dengan untuk tidak ini dari dalam "
+    "akan pada juga saya ke karena adalah bisa ada",
+    "ro": "și în de la a cu nu o pe să este care un din "
+    "mai ce pentru sunt ca dar sau se am fi după",
+    "cs": "a se v na je to že s z do o i ve pro za ale jako "
+    "jsem by tak co jsou od nebo který být při",
+    "hu": "a az és hogy nem is egy van ez ezt meg csak de "
+    "már még mint volt vagy kell lehet ha azt el",
     "ru": "и в не на что я с он как это по но из у за от то так для же вы бы все мы она быть был",
     "uk": "і в не на що я з він як це та але із у за від то так для ж ви б все ми вона бути є до",
     "bg": "и в не на че се с той като това по но от за да са е са ще който със до си го тя",
@@ -64,24 +82,40 @@ _FUNCTION_WORDS: dict[str, str] = {
 }
 
 _ONLY: dict[str, str] = {
-    "uk": "іїєґ", "ru": "ыэё", "bg": "ъ", "ur": "ٹڈڑںےہ", "fa": "پچژگ", "vi": "ăđơưạảấầẩậắặẹẻẽếềểễệỉịọỏốồổỗộớờởợụủứừửữựỳỵỷỹ",
-    "de": "ß", "es": "ñ¿¡", "pl": "łżźćńśęą", "cs": "řěů", "hu": "őű", "ro": "țșă", "tr": "ığş", "da": "æø",
-    "pt": "ãõ", "mr": "ळ",
-}  # fmt: skip
-"""Letters that, among languages of one script, point to this one; they count as half a function word."""
+    "uk": "іїєґ",
+    "ru": "ыэё",
+    "bg": "ъ",
+    "ur": "ٹڈڑںےہ",
+    "fa": "پچژگ",
+    "vi": "ăđơưạảấầẩậắặẹẻẽếềểễệỉịọỏốồổỗộớờởợụủứừửữựỳỵỷỹ",
+    "de": "ß",
+    "es": "ñ¿¡",
+    "pl": "łżźćńśęą",
+    "cs": "řěů",
+    "hu": "őű",
+    "ro": "țșă",
+    "tr": "ığş",
+    "da": "æø",
+    "pt": "ãõ",
+    "mr": "ळ",
+}
+"""Letters that, among languages of one script, point to this one; they count as half a function
+word."""
 
 _WORD = re.compile(
     r"[^\W\d_](?:[^\W\d_]|[\u0300-\u036f\u0591-\u05c7\u0610-\u065f\u0900-\u0e7f'’\u200c\u200d])*"
 )
 _NOT_PROSE = re.compile(
-    r"```.*?(?:```|\Z)|`[^`]*`|\$\$.*?\$\$|\$[^$\n]*\$|\\\[.*?\\\]|\\\(.*?\\\)|\\[A-Za-z]+|https?://\S+|</?\w+>",
+    r"```.*?(?:```|\Z)|`[^`]*`|\$\$.*?\$\$|\$[^$\n]*\$|\\\[.*?\\\]|\\\(.*?\\\)"
+    r"|\\[A-Za-z]+|https?://\S+|</?\w+>",
     re.DOTALL,
 )
 
 
 @cache
 def script_of(character: str) -> str:
-    """Return the script of a letter, ``""`` for other characters and scripts that are not known here."""
+    """Return the script of a letter, ``""`` for other characters and scripts that are not known
+    here."""
     code = ord(character)
     return next((name for low, high, name in _RANGES if low <= code <= high), "")
 
@@ -94,8 +128,8 @@ def prose(text: str) -> str:
 def words(text: str) -> list[tuple[str, str]]:
     """Return (word, script) pairs; single Latin or Greek letters (variables) are left out.
 
-    Han and kana are written without spaces: each character is a word. Thai runs count for one word in
-    every four letters.
+    Han and kana are written without spaces: each character is a word. Thai runs count for one word
+    in every four letters.
     """
     found: list[tuple[str, str]] = []
     for match in _WORD.finditer(text):
@@ -122,7 +156,8 @@ def _runs(word: str) -> list[tuple[str, str]]:
 
 
 def detect(text: str) -> str | None:
-    """Return the language (ISO 639-1) that most of the text is in, None when it has no words we know."""
+    """Return the language (ISO 639-1) that most of the text is in, None when it has no words we
+    know."""
     found = words(prose(text))
     counts = Counter(script for _, script in found)
     if not counts:
@@ -158,8 +193,9 @@ def _common(code: str) -> frozenset[str]:
 def share_of(text: str, language: str) -> tuple[float, int]:
     """Return the share of the text's words that are in the language, and how many words there are.
 
-    A word counts when it is in the language's script and its sentence is not clearly in another language
-    of that script (at least three function words, and twice as many as of this one). Without words: 1.0.
+    A word counts when it is in the language's script and its sentence is not clearly in another
+    language of that script (at least three function words, and twice as many as of this one).
+    Without words: 1.0.
     """
     scripts = SCRIPTS[language]
     right = total = 0

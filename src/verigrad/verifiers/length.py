@@ -1,4 +1,5 @@
-"""How long a completion is: within bounds, the soft overlong penalty, and the penalty for repetition."""
+"""How long a completion is: within bounds, the soft overlong penalty, and the penalty for
+repetition."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ Part = Literal["all", "thinking", "answer"]
 
 
 def part_of(text: str, part: Part) -> str:
-    """Return the whole completion, its thinking (all of it when nothing closes it), or what follows."""
+    """Return the whole completion, its thinking (all of it when nothing closes it), or what
+    follows."""
     if part == "answer":
         return after_thinking(text)
     if part == "thinking":
@@ -117,7 +119,8 @@ class RepetitionVerifier(TextVerifier):
     unit: Literal["words", "tokens"] = "words"
     """What an n-gram is made of."""
     allowed: float = Field(default=0.5, ge=0, le=1)
-    """Repeated share up to which the outcome still counts as correct (the penalty is not affected)."""
+    """Repeated share up to which the outcome still counts as correct (the penalty is not
+    affected)."""
     part: Part = "all"
     """all, thinking or answer; tokens are those of the whole completion."""
 

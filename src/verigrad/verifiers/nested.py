@@ -23,18 +23,19 @@ class ComposeOptions(Section):
     """Several verifiers as one: a weighted sum, a gate, all of them or any of them."""
 
     op: Op = "sum"
-    """sum (weighted), gate (all but the last must be correct, then the last counts), all (smallest reward), any
-    (largest reward)."""
+    """sum (weighted), gate (all but the last must be correct, then the last counts), all
+    (smallest reward), any (largest reward)."""
     parts: list[dict[str, Any]] = Field(min_length=1)
-    """Tables with name, and if wanted mode, weight, label (its name in logs), decides (its outcome is the sum's);
-    every other key is an option of that verifier."""
+    """Tables with name, and if wanted mode, weight, label (its name in logs), decides (its
+    outcome is the sum's); every other key is an option of that verifier."""
 
 
 class CosineOptions(Section):
     """Another verifier's verdict, its reward shaped by a cosine over the completion's length."""
 
     part: dict[str, Any] = Field(default_factory=lambda: {"name": "math"})
-    """The verifier that says what is right: a table with name, and if wanted mode and its options."""
+    """The verifier that says what is right: a table with name, and if wanted mode and its
+    options."""
     max_tokens: int = Field(ge=1)
     """Length at which the cosine ends; usually rollout.max_new_tokens."""
     correct: tuple[float, float] = (1.0, 0.5)
@@ -90,7 +91,8 @@ def make_cosine(options: CosineOptions, make: Make) -> CosineLengthVerifier:
 
 
 def split_part(table: Mapping[str, Any]) -> tuple[str, str, dict[str, Any]]:
-    """Return name, mode and options of a part's table: every key that is not a part's own is an option."""
+    """Return name, mode and options of a part's table: every key that is not a part's own is an
+    option."""
     inline = {k: v for k, v in table.items() if k not in _PART_KEYS}
     return table["name"], table.get("mode", "strict"), {**inline, **table.get("options", {})}
 

@@ -1,4 +1,5 @@
-r"""Numbers with a stated tolerance, compared exactly as fractions: no float rounding decides a verdict."""
+r"""Numbers with a stated tolerance, compared exactly as fractions: no float rounding decides a
+verdict."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ _LAST = re.compile(r"[+-−]?(?:\d{1,3}(?:,\d{3})+|\d+|(?=\.\d))(?:\.\d+)?(?:[eE
 
 
 class NumberVerifier(TextVerifier):
-    """The answer is a number within a tolerance of the gold; by default the tolerance is zero and exact."""
+    """The answer is a number within a tolerance of the gold; by default the tolerance is zero
+    and exact."""
 
     kind: ClassVar[str] = "number"
 
@@ -91,8 +93,9 @@ def _last_line_gold(text: str) -> str:
 def read_number(text: str, *, percent: Literal["ignore", "divide"] = "ignore") -> Fraction | None:
     r"""Return the exact value of a number as people and LaTeX write it, or None.
 
-    Reads signs, thousands separators, decimals, ``1.2e-3``, ``1.2\times 10^{-3}``, ``a/b``, ``\frac{a}{b}``,
-    a currency sign in front and a percent sign behind. Never evaluates; sizes are bounded.
+    Reads signs, thousands separators, decimals, ``1.2e-3``, ``1.2\times 10^{-3}``, ``a/b``,
+    ``\frac{a}{b}``, a currency sign in front and a percent sign behind. Never evaluates; sizes are
+    bounded.
     """
     if len(text) > MAX_CHARACTERS:
         return None

@@ -1,4 +1,5 @@
-"""A pattern of the recipe's own, matched in a worker that is killed when the pattern backtracks for ever."""
+"""A pattern of the recipe's own, matched in a worker that is killed when the pattern backtracks
+for ever."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ class RegexVerifier(TextVerifier):
     pattern: str = Field(min_length=1)
     """A Python pattern; {answer} in it stands for the gold answer, escaped."""
     group: int | str | None = None
-    """Number or name of the group that must equal the gold; of several matches the last one counts."""
+    """Number or name of the group that must equal the gold; of several matches the last one
+    counts."""
     full: bool = False
     """The pattern must match the whole text, not only occur in it."""
     ignore_case: bool = False

@@ -1,4 +1,5 @@
-"""From the name in a recipe to a verifier: ours, a composition, or a reward function brought from elsewhere."""
+"""From the name in a recipe to a verifier: ours, a composition, or a reward function brought
+from elsewhere."""
 
 from __future__ import annotations
 
@@ -54,9 +55,10 @@ def make_verifier(
     """Return the verifier that a recipe's [verifier] section names.
 
     ``name`` is one of ours (``list_verifiers``) or a foreign spec such as ``trl:pkg.mod:fn``,
-    ``verl:file.py:compute_score``, ``vf:module``, ``gym:TASK``, ``openrlhf:file.py``, ``file.py:fn``.
-    ``mode`` reaches the verifiers that know one. Files are looked up from ``base_dir`` (the working
-    directory). Raises RecipeError for an unknown name, an unknown option or a bad value.
+    ``verl:file.py:compute_score``, ``vf:module``, ``gym:TASK``, ``openrlhf:file.py``,
+    ``file.py:fn``. ``mode`` reaches the verifiers that know one. Files are looked up from
+    ``base_dir`` (the working directory). Raises RecipeError for an unknown name, an unknown option
+    or a bad value.
     """
     return _make(name, mode, dict(options or {}), Path(base_dir or "."), "verifier")
 
@@ -109,7 +111,8 @@ def _class(name: str) -> type[Any]:
 
 
 def _build(name: str, mode: Mode, options: dict[str, Any], where: str) -> Any:
-    """The object of the name's class: a verifier, or the checked options of one that contains others."""
+    """The object of the name's class: a verifier, or the checked options of one that contains
+    others."""
     cls = _class(name)
     known = _options(cls)
     for key in options:

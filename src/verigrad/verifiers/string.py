@@ -17,7 +17,8 @@ _PUNCTUATION = {ord(c): " " for c in string.punctuation}
 
 
 class StringVerifier(TextVerifier):
-    """The answer text equals the gold text (or one of several) after normalisation; F1 gives partial credit."""
+    """The answer text equals the gold text (or one of several) after normalisation; F1 gives
+    partial credit."""
 
     kind: ClassVar[str] = "string"
 
@@ -26,7 +27,8 @@ class StringVerifier(TextVerifier):
     place: Place = "auto"
     """Where the answer stands: auto (box, else tag), box, tag, line (the last one) or whole."""
     match: Literal["equal", "contains", "f1"] = "equal"
-    """equal; contains (the gold's words stand in the answer, easy to game: prefer equal); f1 (shared words)."""
+    """equal; contains (the gold's words stand in the answer, easy to game: prefer equal); f1
+    (shared words)."""
     ignore_case: bool = True
     """Compare case-folded."""
     ignore_punctuation: bool = False

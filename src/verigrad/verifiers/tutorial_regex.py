@@ -1,4 +1,5 @@
-r"""The well-known broken reward of many tutorials, kept as a named case that an audit must expose."""
+r"""The well-known broken reward of many tutorials, kept as a named case that an audit must
+expose."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ _PATTERN = re.compile(r"\\\\boxed\{([^}]*)\}")
 
 
 class TutorialRegexVerifier(TextVerifier):
-    r"""A broken reward on purpose: its regex asks for ``\\boxed`` and cuts ``\frac{1}{2}``. Never train on it."""
+    r"""A broken reward on purpose: its regex asks for ``\\boxed`` and cuts ``\frac{1}{2}``.
+    Never train on it."""
 
     kind: ClassVar[str] = "tutorial_regex"
 

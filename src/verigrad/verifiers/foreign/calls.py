@@ -1,4 +1,5 @@
-"""Call a reward by its plan: one function for each framework, all of them on copies of what they are handed."""
+"""Call a reward by its plan: one function for each framework, all of them on copies of what they
+are handed."""
 
 from __future__ import annotations
 
@@ -29,8 +30,8 @@ class Caller:
     ) -> Iterator[tuple[int, Verdict]]:
         """Yield (index, verdict) for each completion, in order.
 
-        A function that takes a whole batch is called once; when that call fails (or ``singly`` is set) it is
-        called for each completion, so that only the culprit is BROKEN.
+        A function that takes a whole batch is called once; when that call fails (or ``singly`` is
+        set) it is called for each completion, so that only the culprit is BROKEN.
         """
         if self.plan.framework in ("trl", "verigrad") and not singly:
             try:
@@ -71,7 +72,8 @@ class Caller:
         return self._loop.run_until_complete(_as_coroutine(value))
 
     def fixed(self, problem: Problem, completion: Completion | None) -> dict[str, Any]:
-        """The arguments that the plan takes from the problem's row, and the fixed ones of the recipe."""
+        """The arguments that the plan takes from the problem's row, and the fixed ones of the
+        recipe."""
         values: dict[str, Any] = {}
         for name, source in self.plan.sources:
             if source == "own" or (completion is None and source in ("text", "messages")):
@@ -83,7 +85,8 @@ class Caller:
             if value is None and source.startswith("column:"):
                 if name in self.plan.needed:
                     raise Fault(
-                        f"the row has no column {source[7:]!r}, which the reward's parameter {name!r} needs"
+                        f"the row has no column {source[7:]!r}, which the reward's parameter "
+                        f"{name!r} needs"
                     )
                 continue
             values[name] = value
@@ -166,7 +169,8 @@ def _ignore(*_: Any, **__: Any) -> None:
 
 
 class _NoTrainerState:
-    """Stands for TRL's trainer_state; a reward that depends on the step is not a function of the completion."""
+    """Stands for TRL's trainer_state; a reward that depends on the step is not a function of the
+    completion."""
 
     def __getattr__(self, name: str) -> Any:
         raise Fault(f"reads trainer_state.{name}, which only TRL's trainer has")
@@ -228,7 +232,8 @@ def _call_gym(caller: Caller, problem: Problem, completion: Completion) -> Any:
 
 
 def gym_entry(problem: Problem) -> dict[str, Any]:
-    """The entry that reasoning-gym generated: ``info.entry``, or put together from question, answer and metadata."""
+    """The entry that reasoning-gym generated: ``info.entry``, or put together from question,
+    answer and metadata."""
     entry = problem.info.get("entry")
     if isinstance(entry, Mapping):
         return copy.deepcopy(dict(entry))

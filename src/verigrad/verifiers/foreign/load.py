@@ -1,4 +1,5 @@
-"""Load what a spec names; every failure is a RecipeError that says which file, module or name is at fault."""
+"""Load what a spec names; every failure is a RecipeError that says which file, module or name is
+at fault."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""From a source to a caller: load the object, make the instance where it is a class, recognise it."""
+"""From a source to a caller: load the object, make the instance where it is a class, recognise
+it."""
 
 from __future__ import annotations
 
@@ -29,7 +30,9 @@ def _call_factory(target: Any, source: Source, options: ForeignOptions) -> Any:
         made = target(**copy.deepcopy(options.arguments))
     except Exception as error:
         raise RecipeError(
-            f"verifier.name = {source.spec.text!r}: {name} was taken for a class or a factory (no parameter is a "
-            f"completion) and calling it with verifier.options.arguments = {options.arguments!r} failed: {explain(error)}"
+            f"verifier.name = {source.spec.text!r}: {name} was taken for a class or a factory (no "
+            f"parameter is a "
+            f"completion) and calling it with verifier.options.arguments = {options.arguments!r} "
+            f"failed: {explain(error)}"
         ) from error
     return made

@@ -1,7 +1,7 @@
 """Recognise a reward by the names of its parameters, and plan the call: which parameter gets what.
 
-The plan is a plain record: it crosses from the worker to the caller, is printed at start-up, and says
-which columns a problem must bring.
+The plan is a plain record: it crosses from the worker to the caller, is printed at start-up, and
+says which columns a problem must bring.
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ from verigrad.errors import RecipeError
 from verigrad.verifiers.foreign.spec import ForeignOptions, Framework, Spec
 
 GOLD_NAMES = (
-    "answer", "solution", "ground_truth", "gold", "gold_answer", "reference", "label", "target", "expected",
-    "ref_answer", "correct_answer", "solutions", "answers", "labels", "targets", "golds", "truth",
+    "answer", "solution", "ground_truth", "gold", "gold_answer", "reference", "label", "target",
+    "expected", "ref_answer", "correct_answer", "solutions", "answers", "labels", "targets",
+    "golds", "truth",
 )  # fmt: skip
 """Parameter names that get the gold answer where no column has that very name."""
 TEXT_NAMES = (
-    "completion", "response", "completions", "prediction", "pred", "output", "model_output", "text", "generation",
-    "generated", "candidate", "llm_output", "model_answer", "hypothesis", "solution_str", "solution",
+    "completion", "response", "completions", "prediction", "pred", "output", "model_output", "text",
+    "generation", "generated", "candidate", "llm_output", "model_answer", "hypothesis",
+    "solution_str", "solution",
 )  # fmt: skip
 """Parameter names of a plain function that get the completion's text; the first that is there."""
 _QUESTION_NAMES = ("question", "prompt", "problem", "query")
@@ -49,9 +51,9 @@ _READS_MESSAGES = re.compile(
 class Plan:
     """How the reward is called.
 
-    ``sources`` pairs each parameter with what it gets: ``text``, ``messages``, ``gold``, ``question``,
-    ``row``, ``column:NAME`` or ``own`` (the framework's own). ``rest`` says that ``**kwargs`` takes every
-    other column too. ``needed`` lists the parameters without a default.
+    ``sources`` pairs each parameter with what it gets: ``text``, ``messages``, ``gold``,
+    ``question``, ``row``, ``column:NAME`` or ``own`` (the framework's own). ``rest`` says that
+    ``**kwargs`` takes every other column too. ``needed`` lists the parameters without a default.
     """
 
     framework: Framework
@@ -83,14 +85,16 @@ _SHOWN = {
 
 
 def recognise(target: Any, spec: Spec, options: ForeignOptions) -> Plan:
-    """Return the plan for calling ``target`` (a function, an instance, a rubric, a scorer). Raises RecipeError."""
+    """Return the plan for calling ``target`` (a function, an instance, a rubric, a scorer).
+    Raises RecipeError."""
     name = _name(target, spec)
     for framework, attributes in _OBJECTS:
         if any(hasattr(target, attribute) for attribute in attributes):
             return _plan_object(target, framework, name, attributes)
     if not callable(target):
         raise RecipeError(
-            f"verifier.name = {spec.text!r}: {name} is a {type(target).__name__}, not a function, a class, a rubric or a verifier."
+            f"verifier.name = {spec.text!r}: {name} is a {type(target).__name__}, not a function, "
+            f"a class, a rubric or a verifier."
         )
     parameters = _parameters(target, spec)
     framework, why = _framework(target, parameters, spec)
@@ -129,7 +133,8 @@ _OBJECTS: tuple[tuple[Framework, tuple[str, ...]], ...] = (
     ("gym", ("score_answer",)),
     ("vf", ("rubric", "reward_funcs", "funcs", "get_reward_funcs")),
 )
-"""Objects known by an attribute: a verifier of ours, a reasoning-gym dataset, a v0 environment or rubric."""
+"""Objects known by an attribute: a verifier of ours, a reasoning-gym dataset, a v0 environment
+or rubric."""
 
 
 def is_factory(target: Any) -> bool:
@@ -149,7 +154,8 @@ def is_factory(target: Any) -> bool:
 
 
 def _two_unknown(parameters: Mapping[str, inspect.Parameter]) -> bool:
-    """Two or more bare positional parameters: somebody's reward with names we do not know, not a factory."""
+    """Two or more bare positional parameters: somebody's reward with names we do not know, not a
+    factory."""
     bare = [
         p for p in parameters.values() if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD
     ]
@@ -202,8 +208,10 @@ def _plan_plain(
     text = next((n for n in TEXT_NAMES if n in names), None)
     if text is None:
         raise RecipeError(
-            f"verifier.name = {spec.text!r}: {name}({', '.join(names)}) can't be recognised: no parameter is called "
-            f"{', '.join(TEXT_NAMES[:4])} or the like. Rename it, for example to f(completion, answer)."
+            f"verifier.name = {spec.text!r}: {name}({', '.join(names)}) can't be recognised: no "
+            f"parameter is called "
+            f"{', '.join(TEXT_NAMES[:4])} or the like. Rename it, for example to f(completion, "
+            f"answer)."
         )
     sources: list[tuple[str, str]] = []
     for p in named:
@@ -268,9 +276,8 @@ def _takes_rest(parameters: Mapping[str, inspect.Parameter]) -> bool:
 
 
 def _is_async(target: Any) -> bool:
-    return inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(
-        getattr(target, "__call__", None)
-    )
+    call = target if inspect.isroutine(target) else type(target).__call__
+    return inspect.iscoroutinefunction(call)
 
 
 def _name(target: Any, spec: Spec) -> str:

@@ -1,4 +1,5 @@
-"""What a foreign reward returned, as a verdict: a finite number is a reward, all else is BROKEN with a reason."""
+"""What a foreign reward returned, as a verdict: a finite number is a reward, all else is BROKEN
+with a reason."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ def failed(error: Exception) -> Verdict:
 
 
 def to_verdict(raw: Any, correct_at: float) -> Verdict:
-    """Return the verdict of one completion: ``raw`` is a number, None, a mapping with a score, or a Verdict."""
+    """Return the verdict of one completion: ``raw`` is a number, None, a mapping with a score,
+    or a Verdict."""
     if isinstance(raw, Verdict):
         return raw
     if raw is None:
@@ -37,7 +39,8 @@ def to_verdict(raw: Any, correct_at: float) -> Verdict:
 
 
 def _from_mapping(raw: Mapping[Any, Any], correct_at: float) -> Verdict:
-    """verl's dict: ``score`` is the reward, ``acc`` says whether it is right, other numbers become parts."""
+    """verl's dict: ``score`` is the reward, ``acc`` says whether it is right, other numbers
+    become parts."""
     key = next((k for k in ("score", "reward", "rewards") if k in raw), None)
     if key is None:
         keys = ", ".join(sorted(map(str, raw)))

@@ -36,8 +36,8 @@ class LostError(Exception):
 class ProcessRunner:
     """Owns one worker process; starts it when needed, kills it when it is late, one call at a time.
 
-    Safe across threads (calls queue up), across fork (the child starts a worker of its own) and across
-    pickling (the copy starts its own).
+    Safe across threads (calls queue up), across fork (the child starts a worker of its own) and
+    across pickling (the copy starts its own).
     """
 
     def __init__(self, source: Source, options: ForeignOptions) -> None:
@@ -49,7 +49,8 @@ class ProcessRunner:
         self._pid = -1
 
     def start(self) -> Plan:
-        """Start the worker and return its plan. Raises RecipeError when the reward can't be loaded."""
+        """Start the worker and return its plan. Raises RecipeError when the reward can't be
+        loaded."""
         with self._lock:
             return self._start()
 
@@ -151,14 +152,16 @@ class ProcessRunner:
 
 
 def _stderr() -> int:
-    """Where the worker's prints go: our standard error, since standard output may be one JSON object."""
+    """Where the worker's prints go: our standard error, since standard output may be one JSON
+    object."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         return sys.stderr.fileno()
     return subprocess.DEVNULL
 
 
 def _environment() -> dict[str, str]:
-    """Ours, and the path to this package, which a test or a notebook may have put on sys.path only."""
+    """Ours, and the path to this package, which a test or a notebook may have put on sys.path
+    only."""
     path = os.pathsep.join(p for p in sys.path if p)
     return {**os.environ, "PYTHONPATH": path}
 
@@ -174,9 +177,11 @@ def _error(kind: str, message: str) -> UsageError:
 
 
 class ThreadRunner:
-    """Runs the reward in a daemon thread of this process. A call that hangs can't be ended: it is left behind.
+    """Runs the reward in a daemon thread of this process. A call that hangs can't be ended: it is
+    left behind.
 
-    After three of those nothing is called any more. Made for functions of this process and for debugging.
+    After three of those nothing is called any more. Made for functions of this process and for
+    debugging.
     """
 
     MAX_LEFT_BEHIND = 3
@@ -202,7 +207,8 @@ class ThreadRunner:
                 self.start()
             if self._left_behind >= self.MAX_LEFT_BEHIND:
                 raise LostError(
-                    f"deadline: not called, {self._left_behind} earlier calls still hang in their threads"
+                    f"deadline: not called, {self._left_behind} earlier calls still hang in their "
+                    f"threads"
                 )
             caller = self._caller
             assert caller is not None, "start has loaded it"
@@ -244,6 +250,7 @@ Runner = ProcessRunner | ThreadRunner
 
 
 def make_runner(source: Source, options: ForeignOptions) -> Runner:
-    """A worker process for what a spec can load again, a thread for an object of this process (and without fork)."""
+    """A worker process for what a spec can load again, a thread for an object of this process
+    (and without fork)."""
     in_process = source.target is not None or options.isolation == "thread" or os.name == "nt"
     return ThreadRunner(source, options) if in_process else ProcessRunner(source, options)

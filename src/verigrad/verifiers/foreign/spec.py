@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from verigrad.verifiers.foreign.verifier import ForeignVerifier
 
 Framework = Literal["trl", "verl", "vf", "gym", "openrlhf", "plain", "verigrad"]
-"""Whose calling convention: vf is the verifiers library, plain is f(completion, answer), verigrad our own."""
+"""Whose calling convention: vf is the verifiers library, plain is f(completion, answer),
+verigrad our own."""
 
 _DEFAULT_NAME = {"verl": "compute_score", "openrlhf": "reward_func", "vf": "load_environment"}
 _PREFIX = r"(?:(?P<framework>trl|verl|vf|openrlhf):)?"
@@ -47,17 +48,21 @@ class ForeignOptions(Section):
     start_s: float = Field(default=180.0, gt=0)
     """Seconds that loading the function may take, imports included."""
     isolation: Literal["process", "thread"] = "process"
-    """process: a worker that is killed and restarted when it hangs or dies; thread: this process, for debugging."""
+    """process: a worker that is killed and restarted when it hangs or dies; thread: this
+    process, for debugging."""
     correct_at: float = 1.0
     """Reward from which the outcome counts as correct (the reward itself is kept as it is)."""
     completions: Literal["auto", "text", "messages"] = "auto"
-    """What a completion is for the function: its text, or a list with one assistant message; auto reads its source."""
-    columns: dict[str, str] = {}
-    """Parameter = column, where the function's names differ from the rows' (``{solution = "answer"}``)."""
-    arguments: dict[str, Any] = {}
+    """What a completion is for the function: its text, or a list with one assistant message;
+    auto reads its source."""
+    columns: dict[str, str] = Field(default_factory=dict)
+    """Parameter = column, where the function's names differ from the rows' (``{solution =
+    "answer"}``)."""
+    arguments: dict[str, Any] = Field(default_factory=dict)
     """Fixed keyword arguments: of the function, or of the class or factory that makes it."""
     gold_format: str | None = None
-    """How a right answer is written, with {answer}; by default the usual formats are tried in turn."""
+    """How a right answer is written, with {answer}; by default the usual formats are tried in
+    turn."""
 
     @field_validator("gold_format")
     @classmethod
@@ -88,13 +93,16 @@ def parse_spec(text: str) -> Spec:
             if name:
                 return Spec(text, framework, match["file" if is_file else "module"], name, is_file)
     raise RecipeError(
-        f"verifier.name = {text!r} is not a spec. The forms are file.py:fn, pkg.mod:fn, trl:pkg.mod:fn, "
-        "verl:file.py:compute_score, vf:module, vf:file.py:fn, openrlhf:file.py:reward_func and gym:TASK?key=value."
+        f"verifier.name = {text!r} is not a spec. The forms are file.py:fn, pkg.mod:fn, "
+        f"trl:pkg.mod:fn, "
+        "verl:file.py:compute_score, vf:module, vf:file.py:fn, openrlhf:file.py:reward_func and "
+        "gym:TASK?key=value."
     )
 
 
 def make_foreign(text: str, options: Mapping[str, Any], *, base_dir: Path) -> ForeignVerifier:
-    """Load the reward and return it as a verifier. Raises RecipeError when it can't be loaded or called."""
+    """Load the reward and return it as a verifier. Raises RecipeError when it can't be loaded or
+    called."""
     from verigrad.verifiers.foreign.verifier import ForeignVerifier
 
     return ForeignVerifier(
@@ -114,7 +122,8 @@ def read_options(text: str, options: Mapping[str, Any]) -> ForeignOptions:
         return ForeignOptions(**options)
     except ValidationError as error:
         lines = [
-            f"verifier.options.{'.'.join(map(str, e['loc']))} = {e.get('input')!r}: {e['msg'].removeprefix('Value error, ')}"
+            f"verifier.options.{'.'.join(map(str, e['loc']))} = {e.get('input')!r}: "
+            f"{e['msg'].removeprefix('Value error, ')}"
             for e in error.errors()
         ]
         raise RecipeError("; ".join(lines)) from None
@@ -122,7 +131,8 @@ def read_options(text: str, options: Mapping[str, Any]) -> ForeignOptions:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where the callable comes from: a spec (loadable in a worker), or an object of this process."""
+    """Where the callable comes from: a spec (loadable in a worker), or an object of this
+    process."""
 
     spec: Spec
     base_dir: str = "."

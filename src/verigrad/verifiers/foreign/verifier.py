@@ -1,4 +1,5 @@
-"""A foreign reward as a verifier: same calls as ours, every failure a BROKEN verdict with its reason."""
+"""A foreign reward as a verifier: same calls as ours, every failure a BROKEN verdict with its
+reason."""
 
 from __future__ import annotations
 
@@ -24,11 +25,13 @@ _GOLD_FORMATS = (
     "<think>\nI work it out.\n</think>\n<answer>{answer}</answer>",
     "Answer: {answer}",
 )
-"""How right answers are usually written, tried in this order when the recipe names no gold_format."""
+"""How right answers are usually written, tried in this order when the recipe names no
+gold_format."""
 
 
 class ForeignVerifier:
-    """Owns the runner of one foreign reward; made by ``make_verifier`` (a spec) or ``wrap_reward`` (a function)."""
+    """Owns the runner of one foreign reward; made by ``make_verifier`` (a spec) or
+    ``wrap_reward`` (a function)."""
 
     def __init__(self, source: Source, options: ForeignOptions) -> None:
         self.source = source
@@ -49,10 +52,14 @@ class ForeignVerifier:
             if self._runner.__class__.__name__ == "ThreadRunner"
             else "in a worker process"
         )
-        return f"{self.name} -> {self.plan.describe()}, {where}, {self.options.deadline_s:g} s a completion"
+        return (
+            f"{self.name} -> {self.plan.describe()}, {where}, {self.options.deadline_s:g} s a "
+            f"completion"
+        )
 
     def verify(self, problem: Problem, completions: Sequence[Completion]) -> list[Verdict]:
-        """Return one verdict for each completion; whatever goes wrong is BROKEN for the completion it concerns."""
+        """Return one verdict for each completion; whatever goes wrong is BROKEN for the
+        completion it concerns."""
         fault = self.check_gold(problem)
         if fault is not None:
             return [Verdict.broken(fault) for _ in completions]
@@ -74,29 +81,36 @@ class ForeignVerifier:
                 verdicts.append(Verdict.broken(f"{self.name}: {error}"))
                 if lost >= MAX_LOST:
                     left = len(completions) - len(verdicts)
-                    reason = f"{self.name}: not called, {lost} completions of this group hung or crashed it (deadline)"
+                    reason = f"{self.name}: not called, {lost} of this group missed the deadline"
                     verdicts += [Verdict.broken(reason)] * left
-            except (
-                Exception
-            ) as error:  # a row that can't be sent (unpicklable), a reward that can't be restarted
+            except Exception as error:
+                # a row that can't be pickled, or a reward that can't be loaded a second time
                 left = len(completions) - len(verdicts)
                 verdicts += [Verdict.broken(f"{self.name}: raised {explain(error)}")] * left
         return verdicts
 
     def check_gold(self, problem: Problem) -> str | None:
-        """Return None when the row has every column that the reward's parameters need, else what is missing."""
+        """Return None when the row has every column that the reward's parameters need, else what
+        is missing."""
         for parameter, source in self.plan.sources:
             if parameter not in self.plan.needed:
                 continue
             if source == "gold" and gold_of(problem) is None:
-                return f"the problem has no answer, which {self.plan.name}'s parameter {parameter!r} needs"
+                return (
+                    f"the problem has no answer, which {self.plan.name}'s parameter {parameter!r} "
+                    f"needs"
+                )
             if source.startswith("column:") and column(problem, source[7:]) is None:
                 has = ", ".join(sorted(problem.info)) or "none"
-                return f"the row has no column {source[7:]!r}, which {self.plan.name}'s parameter {parameter!r} needs (columns: {has})"
+                return (
+                    f"the row has no column {source[7:]!r}, which {self.plan.name}'s parameter "
+                    f"{parameter!r} needs (columns: {has})"
+                )
         return None
 
     def render_gold(self, problem: Problem) -> str | None:
-        """Return the gold in ``gold_format``, or in the first usual format that the reward accepts."""
+        """Return the gold in ``gold_format``, or in the first usual format that the reward
+        accepts."""
         answer = gold_of(problem)
         if answer is None:
             return None
@@ -126,8 +140,9 @@ def wrap_reward(
 ) -> ForeignVerifier:
     """Return a reward function (or rubric, scorer, verifier object) of this process as a verifier.
 
-    It runs in a thread of this process; a spec string given to ``make_verifier`` runs in a worker that can be
-    killed. ``framework`` overrides the recognition. Raises RecipeError when it can't be recognised.
+    It runs in a thread of this process; a spec string given to ``make_verifier`` runs in a worker
+    that can be killed. ``framework`` overrides the recognition. Raises RecipeError when it can't be
+    recognised.
 
     >>> wrap_reward(lambda completion, answer: float(answer in completion)).plan.framework
     'plain'

@@ -1,7 +1,8 @@
-"""Rewards of the verifiers library: rubrics and environments of its first API, known by their shape.
+"""Rewards of the verifiers library: rubrics and environments of its first API, known by their
+shape.
 
-The first API (``Rubric(funcs, weights)``, ``load_environment()``) left the package in version 0.4; the
-environments written for it run here whether or not the package that is installed still has it.
+The first API (``Rubric(funcs, weights)``, ``load_environment()``) left the package in version 0.4;
+the environments written for it run here whether or not the package that is installed still has it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from verigrad.verifiers.foreign.spec import ForeignOptions
 async def score_vf(
     target: Any, plan: Plan, options: ForeignOptions, problem: Problem, completion: Completion
 ) -> Any:
-    """Return the weighted sum of a rubric's functions, with each as a part, or one function's number."""
+    """Return the weighted sum of a rubric's functions, with each as a part, or one function's
+    number."""
     rubric = getattr(target, "rubric", target)
     offered = _offered(rubric, options, problem, completion)
     functions, weights = rubric_functions(rubric)
@@ -38,7 +40,8 @@ async def score_vf(
 
 
 def rubric_functions(rubric: Any) -> tuple[list[Any], list[float]]:
-    """Return the functions and weights of a rubric, or of a group of rubrics; nothing for anything else."""
+    """Return the functions and weights of a rubric, or of a group of rubrics; nothing for
+    anything else."""
     functions: list[Any] = []
     weights: list[float] = []
     for part in getattr(rubric, "rubrics", None) or [rubric]:
@@ -71,8 +74,14 @@ def _offered(
     answer = problem.answer if problem.answer is not None else ""
     task = str(info.get("task", "default"))
     state = {
-        "prompt": prompt, "completion": said, "answer": answer, "info": info, "task": task, "responses": [], "turn": 1,
-    }  # fmt: skip
+        "prompt": prompt,
+        "completion": said,
+        "answer": answer,
+        "info": info,
+        "task": task,
+        "responses": [],
+        "turn": 1,
+    }
     return {
         "prompt": problem.question if as_text else prompt,
         "completion": completion.text if as_text else said,

@@ -1,4 +1,5 @@
-"""What crosses the pipe between a caller and its worker: records as plain tuples, since read-only mappings don't pickle."""
+"""What crosses the pipe between a caller and its worker: records as plain tuples, since
+read-only mappings don't pickle."""
 
 from __future__ import annotations
 

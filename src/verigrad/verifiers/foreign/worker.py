@@ -1,8 +1,9 @@
 """The worker process: loads one reward, then scores what it is handed, on its main thread.
 
-The main thread matters: rewards that use signals for their time limits work there as in their own trainer.
-A watchdog written in C ends the process when a call is late even if the interpreter lock is held (a regular
-expression, a big power) and even if the caller is gone, so that nothing is ever left running.
+The main thread matters: rewards that use signals for their time limits work there as in their own
+trainer. A watchdog written in C ends the process when a call is late even if the interpreter lock
+is held (a regular expression, a big power) and even if the caller is gone, so that nothing is ever
+left running.
 """
 
 from __future__ import annotations

@@ -20,16 +20,17 @@ Constraint = tuple[str, dict[str, Any]]
 
 
 class InstructionsVerifier(TextVerifier):
-    """The answer follows every instruction of the problem's list (IFEval's 25 kinds and 13 more)."""
+    """The answer follows every instruction of the problem's list (IFEval's 25 kinds and 13
+    more)."""
 
     kind: ClassVar[str] = "instructions"
 
     mode: Literal["strict", "lenient"] = "strict"
-    """lenient: an instruction is also followed when it is without the first or last line, or asterisks
-    (IFEval's loose accuracy)."""
+    """lenient: an instruction is also followed when it is without the first or last line, or
+    asterisks (IFEval's loose accuracy)."""
     constraints: list[dict[str, Any]] | None = None
-    """Instructions of every problem: tables with kind and its settings; without it the row's columns count
-    (instruction_id_list + kwargs, constraints, or the answer as JSON)."""
+    """Instructions of every problem: tables with kind and its settings; without it the row's
+    columns count (instruction_id_list + kwargs, constraints, or the answer as JSON)."""
     credit: Literal["all", "share"] = "all"
     """all: 1 when every instruction is followed, else 0; share: the share that is followed."""
     extra_settings: Literal["refuse", "ignore"] = Field(default="refuse")
@@ -89,7 +90,8 @@ def _looser(text: str) -> list[str]:
 
 
 def read_constraints(problem: Problem) -> list[Constraint]:
-    """Return (kind, settings) of a row: IFEval's two columns, ``constraints``, or the answer as JSON."""
+    """Return (kind, settings) of a row: IFEval's two columns, ``constraints``, or the answer as
+    JSON."""
     ids = column(problem, "instruction_id_list")
     if ids is not None:
         return _paired(_json(ids), _json(column(problem, "kwargs")))

@@ -35,7 +35,8 @@ def sentences(text: str) -> list[str]:
 
 
 def compare(count: int, wanted: int, relation: str, what: str) -> str | None:
-    """Return None when the count stands in the relation, else a sentence. "around" allows a tenth."""
+    """Return None when the count stands in the relation, else a sentence. "around" allows a
+    tenth."""
     right = {
         "at least": count >= wanted,
         "less than": count < wanted,

@@ -1,4 +1,5 @@
-"""The table of instruction kinds: name to check. The first 25 are IFEval's (arXiv 2311.07911, table 1)."""
+"""The table of instruction kinds: name to check. The first 25 are IFEval's (arXiv 2311.07911,
+table 1)."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from verigrad.errors import nearest
 from verigrad.verifiers.instructions import layout, wording
 
 Check = Callable[..., str | None]
-"""Takes the text and the kind's settings; returns None when the instruction is followed, else why not."""
+"""Takes the text and the kind's settings; returns None when the instruction is followed, else
+why not."""
 
 IFEVAL: Mapping[str, Check] = {
     "keywords:existence": wording.keywords_exist,

@@ -7,6 +7,8 @@ import re
 from verigrad.verifiers.instructions.counting import compare, sentences, words
 from verigrad.verifiers.jsonvalid import read_json
 
+_ROW = r"[ \t]*\|.*\|[ \t]*"
+_TABLE = re.compile(rf"(?m)^{_ROW}\n[ \t]*\|[ :|-]*-[ :|-]*\|[ \t]*\n((?:{_ROW}(?:\n|\Z))*)")
 _CONSTRAINED = ("My answer is yes.", "My answer is no.", "My answer is maybe.")
 
 
@@ -65,7 +67,8 @@ def placeholders(text: str, *, num_placeholders: int) -> str | None:
 
 
 def postscript(text: str, *, postscript_marker: str = "P.S.") -> str | None:
-    """A postscript: a line that begins with the marker (its dots and blanks may vary) and says something."""
+    """A postscript: a line that begins with the marker (its dots and blanks may vary) and says
+    something."""
     letters = [re.escape(c) for c in postscript_marker if c.isalnum()]
     pattern = r"(?im)^[ \t*_]*" + r"\.?[ ]?".join(letters) + r"\.?[:*_ \t]*\S"
     return None if re.search(pattern, text) else f"no postscript {postscript_marker!r}"
@@ -148,8 +151,7 @@ def code_block(text: str, *, language: str = "") -> str | None:
 
 def table(text: str, *, num_rows: int = 1) -> str | None:
     """A Markdown table with at least so many rows below its head."""
-    pattern = r"(?m)^[ \t]*\|.*\|[ \t]*\n[ \t]*\|[ :|-]*-[ :|-]*\|[ \t]*\n((?:[ \t]*\|.*\|[ \t]*(?:\n|\Z))*)"
-    rows = [len(body.strip().splitlines()) for body in re.findall(pattern, text)]
+    rows = [len(body.strip().splitlines()) for body in _TABLE.findall(text)]
     return compare(max(rows, default=0), num_rows, "at least", "table rows")
 
 
