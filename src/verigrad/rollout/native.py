@@ -11,7 +11,9 @@ from torch import Tensor, nn
 from verigrad.errors import UsageError
 from verigrad.rollout.decoder import Decoder
 from verigrad.rollout.endings import TextReader, end_token_ids
+from verigrad.rollout.family import unsupported
 from verigrad.rollout.general import GeneralDecoder
+from verigrad.rollout.packed import PackedDecoder
 from verigrad.rollout.request import check_request
 from verigrad.rollout.schedule import Schedule
 from verigrad.types import Group, Prompt, Sampling
@@ -100,4 +102,8 @@ class NativeEngine:
 
 
 def _decoder(model: nn.Module, dtype: torch.dtype, *, fast: bool) -> tuple[Decoder, str, str]:
-    return GeneralDecoder(model, dtype=dtype), "general", "transformers' own modules"
+    why_not = unsupported(model) if fast else "fast = False was asked for"
+    if why_not is not None:
+        return GeneralDecoder(model, dtype=dtype), "general", why_not
+    kind = model.config.model_type  # pyright: ignore[reportAttributeAccessIssue]
+    return PackedDecoder(model, dtype=dtype), "packed", f"{kind} is of the Llama family"
