@@ -7,6 +7,10 @@ completion at a time; whatever it raises becomes a BROKEN verdict, which is coun
 reward.
 """
 
+# Rows and replies are other people's data: their types are checked at run time.
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false
+
 from __future__ import annotations
 
 import math

@@ -1,5 +1,9 @@
 """Multiple choice: one asserted option, as its letter, its number or its text."""
 
+# Rows and replies are other people's data: their types are checked at run time.
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false
+
 from __future__ import annotations
 
 import re

@@ -5,6 +5,10 @@ sum), verl gets a VerifierError by default (it drops the row from the batch), or
 caller chooses.
 """
 
+# Rows and replies are other people's data: their types are checked at run time.
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,5 +1,9 @@
 """Structured output: the answer is JSON, fits a schema, and (if wanted) has the gold's values."""
 
+# Rows and replies are other people's data: their types are checked at run time.
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false
+
 from __future__ import annotations
 
 import contextlib

@@ -5,6 +5,9 @@ Every assertion and applicator of the core vocabularies is here except dynamic r
 two ``unevaluated`` keywords. What is not here is refused when the schema is read, never ignored.
 """
 
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false
+
 from __future__ import annotations
 
 import json

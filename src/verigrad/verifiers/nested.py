@@ -1,5 +1,9 @@
 """Options of the verifiers that contain others, and how they are built."""
 
+# Rows and replies are other people's data: their types are checked at run time.
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false
+
 from __future__ import annotations
 
 from collections import Counter

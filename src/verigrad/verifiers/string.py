@@ -1,5 +1,9 @@
 """Text answers: equality after a stated normalisation, containment, or token F1."""
 
+# Rows and replies are other people's data: their types are checked at run time.
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false
+
 from __future__ import annotations
 
 import re

@@ -1,6 +1,10 @@
 """Call a reward by its plan: one function for each framework, all of them on copies of what they
 are handed."""
 
+# Rows and replies are other people's data: their types are checked at run time.
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false
+
 from __future__ import annotations
 
 import asyncio

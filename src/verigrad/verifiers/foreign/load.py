@@ -1,6 +1,10 @@
 """Load what a spec names; every failure is a RecipeError that says which file, module or name is
 at fault."""
 
+# Rows and replies are other people's data: their types are checked at run time.
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false
+
 from __future__ import annotations
 
 import importlib
@@ -77,14 +81,14 @@ def _load_module(spec: Spec) -> Any:
 def _load_gym(spec: Spec) -> Any:
     """The task's dataset object; making it generates no problem."""
     try:
-        from reasoning_gym.factory import DATASETS  # pyright: ignore[reportMissingImports]
+        datasets: Any = importlib.import_module("reasoning_gym.factory").DATASETS
     except ImportError:
         raise MissingExtraError("reasoning-gym", "gym", f"the scorer {spec.text}") from None
-    if spec.where not in DATASETS:
+    if spec.where not in datasets:
         raise RecipeError(
-            f"verifier.name = {spec.text!r}: no such task.{nearest(spec.where, DATASETS)}"
+            f"verifier.name = {spec.text!r}: no such task.{nearest(spec.where, datasets)}"
         )
-    dataset, config = DATASETS[spec.where]
+    dataset, config = datasets[spec.where]
     try:
         return dataset(config=config(**{k: _literal(v) for k, v in spec.settings}))
     except Exception as error:

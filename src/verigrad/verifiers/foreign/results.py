@@ -1,6 +1,10 @@
 """What a foreign reward returned, as a verdict: a finite number is a reward, all else is BROKEN
 with a reason."""
 
+# Rows and replies are other people's data: their types are checked at run time.
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false
+
 from __future__ import annotations
 
 import math
