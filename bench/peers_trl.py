@@ -313,8 +313,8 @@ def _deviations(dapo: dict[str, Any]) -> list[Pair]:
             "loss_type=cispo, epsilon 0.2 as documented default",
             _clip(**weighed, clip_high=0.2),
             trl_loss(loss_type="cispo", epsilon_high=0.2),
-            deviation="TRL's epsilon_high is the absolute cap, not 1 + epsilon: its 0.2 cuts every "
-            "gradient to a fifth. The paper's eq. 5 clips at 1 + epsilon.",
+            deviation="TRL's epsilon_high is the absolute cap, not 1 + epsilon: its 0.2 cuts "
+            "every gradient to a fifth. The paper's eq. 5 clips at 1 + epsilon.",
         ),
         Pair(
             "trl",
@@ -322,8 +322,7 @@ def _deviations(dapo: dict[str, Any]) -> list[Pair]:
             _clip(clip_high=0.28, correction="truncate_token", correction_high=1.4),
             trl_loss(correction="token_truncate", **dapo),
             deviation="TRL also raises weights below clip_min; truncated importance sampling "
-            "bounds "
-            "weights from above only.",
+            "bounds weights from above only.",
         ),
         Pair(
             "trl",
@@ -331,7 +330,6 @@ def _deviations(dapo: dict[str, Any]) -> list[Pair]:
             _clip(reduction="sequence_mean", entropy="bonus", entropy_coef=0.01),
             trl_loss(_entropy_bonus_enabled=True, entropy_coef=0.01),
             deviation="TRL averages the bonus over tokens whatever the reduction; ours weighs it "
-            "like "
-            "the policy loss, as the objective's one sum says.",
+            "like the policy loss, as the objective's one sum says.",
         ),
     ]

@@ -183,9 +183,8 @@ def _estimators() -> list[Pair]:
             ours(scale="centered_batch_std"),
             verl_advantages("reinforce_plus_plus_baseline"),
             "verl whitens over tokens: it subtracts a token-weighted mean after centring, so a "
-            "group of "
-            "equal rewards gets a non-zero advantage. The paper counts completions; ours only "
-            "divides.",
+            "group of equal rewards gets a non-zero advantage. The paper counts completions; "
+            "ours only divides.",
         ),
         (
             "gdpo, whitened over tokens",
@@ -198,8 +197,7 @@ def _estimators() -> list[Pair]:
             ours(parts="normalize_each", scale="batch_std"),
             verl_advantages("gdpo"),
             "verl whitens over tokens: long completions weigh more in the batch mean and "
-            "deviation; the "
-            "paper (and TRL) count a completion once.",
+            "deviation; the paper (and TRL) count a completion once.",
         ),
         (
             "gpg",
@@ -276,8 +274,7 @@ def _losses() -> list[Pair]:
             _clip(trust_region="clip_cov", cov_frac=0.05, cov_low=0.1, cov_high=9.0),
             verl_loss("clip_cov", clip_cov_ratio=0.05, clip_cov_lb=0.1, clip_cov_ub=9.0),
             deviation="the paper draws the tokens at random, as verl does; ours takes those of "
-            "highest "
-            "covariance unless the caller passes its own random numbers.",
+            "highest covariance unless the caller passes its own random numbers.",
         )
     )
     return out

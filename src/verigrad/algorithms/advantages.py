@@ -66,8 +66,8 @@ def _check(
         )
     if objective.baseline == "critic":
         raise UsageError(
-            "objective.baseline = 'critic' takes its advantages from algorithms.critic.gae, "
-            "which needs values; advantages() has none."
+            "objective.baseline = 'critic' takes its advantages from algorithms.critic.gae, which "
+            "needs values; advantages() has none."
         )
     if objective.baseline == "greedy" and baseline_B is None:
         raise UsageError(
@@ -78,8 +78,7 @@ def _check(
         if parts_BN is None:
             raise UsageError(
                 "objective.parts = 'normalize_each' needs the part rewards (parts_BN); use a "
-                "verifier "
-                "that returns parts, or parts = 'sum'."
+                "verifier that returns parts, or parts = 'sum'."
             )
         if objective.part_weights and len(objective.part_weights) != parts_BN.shape[1]:
             raise UsageError(
@@ -150,9 +149,8 @@ def _divide_by_scale(
         mean_B = groups.mean(rewards_B)[groups.row_B]
         if bool((mean_B < 0).any()):
             raise UsageError(
-                f"objective.scale = 'group_mean' needs rewards of at least 0, but a group's mean "
-                f"is "
-                f"{float(mean_B.min())}; score wrong as 0, not below."
+                "objective.scale = 'group_mean' needs rewards of at least 0, but a group's mean "
+                f"is {float(mean_B.min())}; score wrong as 0, not below."
             )
         return torch.where(mean_B > 0, centered_B / mean_B.clamp(min=1e-12), 0.0)
     source_B = rewards_B if objective.scale == "batch_std" else centered_B

@@ -26,8 +26,8 @@ PRESETS: tuple[Preset, ...] = (
         patches="PPO's critic: half the trained state",
         like="ppo",
         evidence_for="DeepSeekMath-7B GSM8K 82.9 to 88.2, MATH 46.8 to 51.7",
-        evidence_against="length bias (1/|y|), difficulty bias (1/std), entropy collapse, and k3's "
-        "gradient is the forward KL",
+        evidence_against="length bias (1/|y|), difficulty bias (1/std), entropy collapse, and "
+        "k3's gradient is the forward KL",
         numbers={
             "lr": "1e-6",
             "prompts x G": "16 x 64",
@@ -65,8 +65,8 @@ PRESETS: tuple[Preset, ...] = (
         like="grpo",
         evidence_for="wrong answers stop growing at equal accuracy; 43.3 AIME24 from "
         "Qwen2.5-Math-7B",
-        evidence_against="DeepSeek-V3.2, GLM-5 and MAI keep the std; at G = 8 the bias is at most "
-        "2.6x",
+        evidence_against="DeepSeek-V3.2, GLM-5 and MAI keep the std; at G = 8 the bias is at "
+        "most 2.6x",
         numbers={"G": "8", "tokens": "3000"},
         unsure=("clip_low", "clip_high"),
     ),
@@ -84,12 +84,10 @@ PRESETS: tuple[Preset, ...] = (
         source="arXiv 2503.14476 eq. 8 and 13",
         equation=f"1/sum|y| sum_i sum_t {_CLIP} with 0 < correct < G, A = (r - mean r)/std r",
         patches="entropy collapse (clip-higher), silent groups, long answers under-weighted, "
-        "truncation "
-        "noise",
+        "truncation noise",
         like="grpo",
         evidence_for="Qwen2.5-32B AIME24: 30, +filter 36, +clip-higher 38, +soft penalty 41, "
-        "+token "
-        "mean 42, +dynamic sampling 50",
+        "+token mean 42, +dynamic sampling 50",
         evidence_against="the best reproduction did not mask truncated answers; OLMo 3.1 and "
         "Skywork-OR1 train on them",
         numbers={
@@ -143,8 +141,8 @@ PRESETS: tuple[Preset, ...] = (
         objective=grpo_like("sapo", trust_region="soft_gate"),
         title="SAPO",
         source="arXiv 2511.20347",
-        equation="1/G sum_i 1/|y_i| sum_t A (4/tau) sigmoid(tau (rho - 1)), tau 1.0 (A > 0), 1.05 "
-        "(A < 0)",
+        equation="1/G sum_i 1/|y_i| sum_t A (4/tau) sigmoid(tau (rho - 1)), tau 1.0 (A > 0), "
+        "1.05 (A < 0)",
         patches="the hard edge of a clip",
         like="grpo",
         evidence_for="used for Qwen3-VL (second-hand)",

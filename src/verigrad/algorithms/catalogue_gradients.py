@@ -32,7 +32,7 @@ PRESETS: tuple[Preset, ...] = (
         title="VAPO",
         source="arXiv 2504.05118",
         equation=f"1/sum|y| sum {_CLIP} + mu NLL(correct), lambda = 1 - 1/(0.05 |y|), critic "
-        f"lambda 1",
+        "lambda 1",
         patches="value bias over long completions",
         like="ppo",
         evidence_for="AIME24 60.4 in 5,000 steps, no crash (Qwen2.5-32B); DAPO has 50",
@@ -69,7 +69,7 @@ PRESETS: tuple[Preset, ...] = (
         title="REINFORCE++",
         source="arXiv 2501.03262",
         equation=f"1/sum|y| sum {_CLIP}, A = whiten over the batch's tokens, k1 per token in the "
-        f"reward",
+        "reward",
         patches="std of small groups; works with one completion per prompt",
         like="reinforce_plus_plus_baseline",
         evidence_for="stable against easy prompts",
@@ -150,8 +150,7 @@ PRESETS: tuple[Preset, ...] = (
         title="Pass@k training, analytic",
         source="arXiv 2508.10751",
         equation="R = 1 - C(wrong,k)/C(N,k), s = sqrt(R(1-R)); A+ = (1-R)/s, A- = "
-        "(1-R-C(wrong-1,k-1)"
-        "/C(N-1,k-1))/s",
+        "(1-R-C(wrong-1,k-1)/C(N-1,k-1))/s",
         patches="exploration lost to pass@1",
         like="maxrl",
         evidence_for="self-consistent with pass@k's gradient",

@@ -242,8 +242,7 @@ PRESETS: tuple[Preset, ...] = (
         title="MAI-Thinking-1",
         source="MAI-Thinking-1 report, 2026",
         equation="1/sum|y| sum min(min(rho, 50) A, clip(rho, 1-e, 1/(1-e) + k) A), e = 0.6, k "
-        "adaptive "
-        "in [0, 2.5]",
+        "adaptive in [0, 2.5]",
         patches="entropy, by moving the upper clip; gradient spikes, by the outer clip",
         like="dapo",
         evidence_for="an entropy bonus did worse than this controller",

@@ -33,8 +33,8 @@ def correction_weights(
     if sampler_logprobs_BT is None:
         raise UsageError(
             f"objective.correction = {objective.correction!r} needs the sampler's "
-            f"log-probabilities; "
-            "take an engine that reports them, or set objective.correction = 'none'."
+            "log-probabilities; take an engine that reports them, or set objective.correction = "
+            "'none'."
         )
     gap_BT = log_ratio(old_logprobs_BT, sampler_logprobs_BT, mask_BT).detach()
     low, high = objective.correction_low, objective.correction_high

@@ -65,8 +65,7 @@ def selection(
         if entropy_BT is None:
             raise UsageError(
                 f"objective.entropy_quantile = {objective.entropy_quantile} needs entropy_BT, the "
-                f"entropy "
-                "at each token; compute it, or set entropy_quantile = 1."
+                "entropy at each token; compute it, or set entropy_quantile = 1."
             )
         train_BT = top_entropy(entropy_BT.detach(), mask_BT, objective.entropy_quantile)
     if objective.trust_region in ("clip_cov", "kl_cov") and bool(mask_BT.any()):

@@ -51,8 +51,8 @@ def loss_term(
     if ref_logprobs_BT is None:
         raise UsageError(
             f"objective.kl = {objective.kl!r} with kl_coef = {objective.kl_coef} needs the "
-            f"reference's "
-            "log-probabilities (ref_logprobs_BT); give them, or set objective.kl = 'none'."
+            "reference's log-probabilities (ref_logprobs_BT); give them, or set objective.kl = "
+            "'none'."
         )
     distance_BT = log_ratio(logprobs_BT, ref_logprobs_BT, mask_BT)
     if objective.kl == "unbiased_k3":

@@ -99,8 +99,7 @@ def _denominator(objective: Objective, old_BT: Tensor, sampler_BT: Tensor | None
     if sampler_BT is None:
         raise UsageError(
             "objective.denominator = 'sampler' needs the sampler's log-probabilities; take an "
-            "engine "
-            "that reports them, or set objective.denominator = 'old'."
+            "engine that reports them, or set objective.denominator = 'old'."
         )
     return sampler_BT
 
@@ -185,8 +184,7 @@ def _entropy_term(
     if entropy_BT is None:
         raise UsageError(
             f"objective.entropy = {objective.entropy!r} needs entropy_BT, the entropy at each "
-            f"token, "
-            "computed with gradient; give it, or set objective.entropy = 'none'."
+            "token, computed with gradient; give it, or set objective.entropy = 'none'."
         )
     entropy_BT = torch.where(mask_BT, entropy_BT.to(weights_BT.dtype), 0.0)
     return {"loss_entropy": -coef * (entropy_BT * weights_BT).sum()}

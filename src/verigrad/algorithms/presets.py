@@ -17,7 +17,7 @@ from verigrad.algorithms import (
     catalogue_systems,
 )
 from verigrad.algorithms.checks import changed
-from verigrad.algorithms.checks import warnings_for as warnings_for
+from verigrad.algorithms.no_ops import warnings_for as warnings_for
 from verigrad.algorithms.preset import Preset
 from verigrad.errors import RecipeError, nearest
 from verigrad.objective import Objective
