@@ -119,6 +119,8 @@ class ProblemsSection(Section):
     """Longest prompt; what happens beyond it is over_length."""
     over_length: Literal["error", "drop", "truncate_left"] = "error"
     """A prompt longer than max_prompt_tokens stops the run, leaves it (counted), or loses its beginning."""
+    unverifiable: Literal["error", "drop"] = "error"
+    """A problem whose gold answer the verifier can't use stops the run, or leaves it (counted)."""
     shuffle: bool = True
     """Draw training problems in a new order every epoch."""
 
@@ -189,7 +191,9 @@ class TrainingSection(Section):
     max_grad_norm: float | None = Field(default=1.0, gt=0)
     """Clip the gradient to this norm; None leaves it."""
     updates_per_rollout: int = Field(default=1, ge=1)
-    """Optimiser steps per rollout; 1 is on-policy."""
+    """Optimiser steps in one pass over a rollout, each on its own share of the groups; 1 is on-policy."""
+    passes_per_rollout: int = Field(default=1, ge=1)
+    """Passes over a rollout (GRPO's mu); above 1 the clip starts to act."""
     micro_batch_tokens: int = Field(default=8192, ge=1)
     """Most tokens in one forward and backward; bounds memory and never changes the gradient."""
     seed: int = 0

@@ -157,29 +157,7 @@ class _TreeAttention(torch.autograd.Function):
         ctx: Any, q_NHD: Tensor, k_NKD: Tensor, v_NKD: Tensor,
         families: tuple[Family, ...], positions_N: Tensor, how: Scoring,
     ) -> Tensor:  # fmt: skip
-        out_NHD = torch.empty_like(q_NHD)
-        lse_NH = torch.empty(q_NHD.shape[:2], dtype=torch.float32, device=q_NHD.device)
-        K = k_NKD.shape[1]
-        for tile in tiles(families, q_NHD.shape[1], q_NHD.device):
-            scored = _Scored(tile, q_NHD, k_NKD, positions_N, how)
-            K, S, L, R, D, C = scored.shape
-            value_own = _grouped(v_NKD, tile.own_SC, K).view(K * S, C, D)
-            top = scored.own.amax(-1).view(K, S * L * R, 1)
-            if scored.above is not None:
-                top = torch.maximum(top, scored.above.amax(-1, keepdim=True))
-            own = scored.own.sub_(top.view(K * S, L * R, 1)).exp_()
-            total = own.sum(-1).view(K, S * L * R, 1)
-            out = torch.bmm(own, value_own).view(K, S * L * R, D)
-            if scored.above is not None:
-                above = scored.above.sub_(top).exp_()
-                total = total + above.sum(-1, keepdim=True)
-                value_above = v_NKD[tile.ancestors_A].float().transpose(0, 1)
-                out = torch.baddbmm(out, above, value_above)
-            out = out.div_(total).view(K, S, L, R, D).permute(1, 2, 0, 3, 4).reshape(S, L, K * R, D)
-            lse = (top + total.log()).view(K, S, L, R).permute(1, 2, 0, 3).reshape(S, L, K * R)
-            places = tile.query_SL[tile.real_SL]
-            out_NHD[places] = out[tile.real_SL].to(out_NHD.dtype)
-            lse_NH[places] = lse[tile.real_SL]
+        out_NHD, lse_NH = attend(q_NHD, k_NKD, v_NKD, families, positions_N, how)
         ctx.save_for_backward(q_NHD, k_NKD, v_NKD, out_NHD, lse_NH, positions_N)
         ctx.families, ctx.how = families, how
         return out_NHD
@@ -187,20 +165,57 @@ class _TreeAttention(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         q_NHD, k_NKD, v_NKD, out_NHD, lse_NH, positions_N = ctx.saved_tensors
-        do_NHD = grads[0]
-        how: Scoring = ctx.how
-        dq_NHD = torch.zeros(q_NHD.shape, dtype=torch.float32, device=q_NHD.device)
-        dk_NKD = torch.zeros(k_NKD.shape, dtype=torch.float32, device=q_NHD.device)
-        dv_NKD = torch.zeros_like(dk_NKD)
-        delta_NH = (do_NHD.float() * out_NHD.float()).sum(-1)
-        for tile in tiles(ctx.families, q_NHD.shape[1], q_NHD.device):
-            scored = _Scored(tile, q_NHD, k_NKD, positions_N, how)
-            _tile_backward(
-                tile, scored, how, v_NKD, do_NHD, lse_NH, delta_NH, dq_NHD, dk_NKD, dv_NKD
-            )
+        dq_NHD, dk_NKD, dv_NKD = attend_backward(
+            grads[0], q_NHD, k_NKD, v_NKD, out_NHD, lse_NH, ctx.families, positions_N, ctx.how
+        )
         return (
             dq_NHD.to(q_NHD.dtype), dk_NKD.to(k_NKD.dtype), dv_NKD.to(v_NKD.dtype), None, None, None
         )  # fmt: skip
+
+
+def attend(
+    q_NHD: Tensor, k_NKD: Tensor, v_NKD: Tensor, families: tuple[Family, ...],
+    positions_N: Tensor, how: Scoring,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """Attention without a graph: output in the dtype of the values, and log-sum-exp N x H."""
+    out_NHD = torch.empty(q_NHD.shape, dtype=v_NKD.dtype, device=q_NHD.device)
+    lse_NH = torch.empty(q_NHD.shape[:2], dtype=torch.float32, device=q_NHD.device)
+    for tile in tiles(families, q_NHD.shape[1], q_NHD.device):
+        scored = _Scored(tile, q_NHD, k_NKD, positions_N, how)
+        K, S, L, R, D, C = scored.shape
+        value_own = _grouped(v_NKD, tile.own_SC, K).view(K * S, C, D)
+        top = scored.own.amax(-1).view(K, S * L * R, 1)
+        if scored.above is not None:
+            top = torch.maximum(top, scored.above.amax(-1, keepdim=True))
+        own = scored.own.sub_(top.view(K * S, L * R, 1)).exp_()
+        total = own.sum(-1).view(K, S * L * R, 1)
+        out = torch.bmm(own, value_own).view(K, S * L * R, D)
+        if scored.above is not None:
+            above = scored.above.sub_(top).exp_()
+            total = total + above.sum(-1, keepdim=True)
+            value_above = v_NKD[tile.ancestors_A].float().transpose(0, 1)
+            out = torch.baddbmm(out, above, value_above)
+        out = out.div_(total).view(K, S, L, R, D).permute(1, 2, 0, 3, 4).reshape(S, L, K * R, D)
+        lse = (top + total.log()).view(K, S, L, R).permute(1, 2, 0, 3).reshape(S, L, K * R)
+        places = tile.query_SL[tile.real_SL]
+        out_NHD[places] = out[tile.real_SL].to(out_NHD.dtype)
+        lse_NH[places] = lse[tile.real_SL]
+    return out_NHD, lse_NH
+
+
+def attend_backward(
+    do_NHD: Tensor, q_NHD: Tensor, k_NKD: Tensor, v_NKD: Tensor, out_NHD: Tensor, lse_NH: Tensor,
+    families: tuple[Family, ...], positions_N: Tensor, how: Scoring,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """Gradients of queries, keys and values, float32, from what ``attend`` returned."""
+    dq_NHD = torch.zeros(q_NHD.shape, dtype=torch.float32, device=q_NHD.device)
+    dk_NKD = torch.zeros(k_NKD.shape, dtype=torch.float32, device=q_NHD.device)
+    dv_NKD = torch.zeros_like(dk_NKD)
+    delta_NH = (do_NHD.float() * out_NHD.float()).sum(-1)
+    for tile in tiles(families, q_NHD.shape[1], q_NHD.device):
+        scored = _Scored(tile, q_NHD, k_NKD, positions_N, how)
+        _tile_backward(tile, scored, how, v_NKD, do_NHD, lse_NH, delta_NH, dq_NHD, dk_NKD, dv_NKD)
+    return dq_NHD, dk_NKD, dv_NKD
 
 
 def _per_row(x_NH: Tensor, tile: _Tile, num_key_heads: int, padding: float) -> Tensor:

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from verigrad.training.attention import Scoring, tree_attention
 from verigrad.training.head import HeadShape
+from verigrad.training.llama import is_llama_like, llama_hidden
 from verigrad.training.packing import Layout
 
 ATTENTION = "verigrad_tree"
@@ -194,11 +195,16 @@ def _recomputed(parts: Parts, layout: Layout) -> Iterator[None]:
             del layer.forward
 
 
-def hidden_states(parts: Parts, layout: Layout, *, recompute: bool) -> Tensor:
-    """Last hidden states of the packed tokens, N x E, by the model's own modules."""
+def hidden_states(parts: Parts, layout: Layout, *, dtype: torch.dtype, recompute: bool) -> Tensor:
+    """Hidden states that predict the scored tokens, M x E."""
+    if is_llama_like(parts.backbone):
+        return llama_hidden(
+            parts.backbone, layout, dtype=dtype, recompute=recompute, last_N=layout.predict_M
+        )
     keep = _recomputed(parts, layout) if recompute else contextlib.nullcontext()
-    with _tree(parts, layout), keep:
+    mixed = torch.autocast(layout.ids_N.device.type, dtype=dtype, enabled=dtype != torch.float32)
+    with _tree(parts, layout), keep, mixed:
         out = parts.backbone(
             input_ids=layout.ids_N[None], position_ids=layout.positions_N[None], use_cache=False
         )
-    return out.last_hidden_state[0]
+    return out.last_hidden_state[0].index_select(0, layout.predict_M)

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from verigrad.errors import UsageError
 from verigrad.training.backbone import Parts, hidden_states, packing_fault, take_apart
 from verigrad.training.head import score_tokens
+from verigrad.training.memory import needs_recompute
 from verigrad.training.packing import check_rows, pack, plan_micro_batches
 
 __all__ = [
@@ -96,12 +97,13 @@ def packed_scores(
     layout = pack(prompts, completions, group_index=group_index, device=weight.device)
     if not len(layout.targets_M):
         return _nothing(len(prompts), layout.width, weight)
-    with _autocast(weight.device, precision):
-        hidden_NE = hidden_states(parts, layout, recompute=False)
-    hidden_ME = hidden_NE.index_select(0, layout.predict_M)
+    dtype = torch.bfloat16 if precision == "bf16" else torch.float32
+    hidden_ME = hidden_states(
+        parts, layout, dtype=dtype, recompute=needs_recompute(parts, layout, dtype)
+    )
     logprobs_M, entropy_M = score_tokens(
         hidden_ME, weight, parts.projection.bias, layout.targets_M,
-        shape=parts.head_shape(temperature),
+        shape=parts.head_shape(temperature), backward_dtype=dtype,
     )  # fmt: skip
     return TokenScores(layout.scatter(logprobs_M), layout.scatter(entropy_M.detach()))
 

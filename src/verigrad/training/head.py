@@ -32,14 +32,15 @@ class HeadShape:
 
 def score_tokens(
     hidden_ME: Tensor, weight_VE: Tensor, bias_V: Tensor | None, targets_M: Tensor,
-    *, shape: HeadShape,
+    *, shape: HeadShape, backward_dtype: torch.dtype = torch.float32,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Return ``(logprobs_M, entropy_M)`` of ``softmax(logits / temperature)``, float32, nats.
 
-    The log-probability is differentiable in hidden, weight and bias; the entropy is not.
+    The log-probability is differentiable in hidden, weight and bias; the entropy is not. Scores
+    are always made in float32; the matrix products of the backward pass use ``backward_dtype``.
     """
     with torch.autocast(hidden_ME.device.type, enabled=False):
-        return _Head.apply(hidden_ME, weight_VE, bias_V, targets_M, shape)
+        return _Head.apply(hidden_ME, weight_VE, bias_V, targets_M, shape, backward_dtype)
 
 
 def tile_rows(vocabulary: int) -> int:
@@ -74,7 +75,7 @@ class _Head(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor,
-        shape: HeadShape,
+        shape: HeadShape, backward_dtype: torch.dtype,
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
         w = weight.float()
         b = None if bias is None else bias.float()
@@ -100,11 +101,11 @@ class _Head(torch.autograd.Function):
                 p.div_(total[:, None])
                 ones = torch.ones_like(total)
                 slope[rows] = _logit_gradient(p, raw, targets[rows], ones, shape) @ w
-        ctx.shape, ctx.step = shape, step
+        ctx.shape, ctx.step, ctx.product = shape, step, backward_dtype
         if slope is not None:
             ctx.save_for_backward(slope)
         else:
-            ctx.save_for_backward(hidden, weight, bias, targets, lse)
+            ctx.save_for_backward(hidden, weight, bias, targets, lse, logprobs)
         ctx.frozen, ctx.dtype = frozen, hidden.dtype
         ctx.mark_non_differentiable(entropy)
         return logprobs, entropy
@@ -114,32 +115,31 @@ class _Head(torch.autograd.Function):
         grad = grads[0].float()
         if ctx.frozen:
             (slope,) = ctx.saved_tensors
-            return (slope * grad[:, None]).to(ctx.dtype), None, None, None, None
-        hidden, weight, bias, targets, lse = ctx.saved_tensors
+            return (slope * grad[:, None]).to(ctx.dtype), None, None, None, None, None
+        hidden, weight, bias, targets, lse, logprobs = ctx.saved_tensors
         shape: HeadShape = ctx.shape
-        w = weight.float()
-        b = None if bias is None else bias.float()
+        w = weight.to(ctx.product)
+        b = None if bias is None else bias.to(ctx.product)
         dhidden = torch.empty_like(hidden) if ctx.needs_input_grad[0] else None
         dw = torch.zeros(weight.shape, device=hidden.device) if ctx.needs_input_grad[1] else None
         db = None if bias is None else torch.zeros(bias.shape, device=hidden.device)
         for i in range(0, hidden.shape[0], ctx.step):
             rows = slice(i, min(hidden.shape[0], i + ctx.step))
-            h = hidden[rows].float()
-            raw = _logits(h, w, b, shape)
+            h = hidden[rows].to(ctx.product)
+            raw = _logits(h, w, b, shape).float()
             kept = raw.clone() if shape.softcap is not None else None
             p = raw if shape.temperature == 1.0 else raw.div_(shape.temperature)
             p.sub_(lse[rows, None]).exp_()
+            # The token's own probability is known exactly, whatever the product was computed in.
+            p.scatter_(1, targets[rows, None], logprobs[rows, None].exp())
             dz = _logit_gradient(p, kept, targets[rows], grad[rows], shape)
-            if dhidden is not None:
-                dhidden[rows] = (dz @ w).to(dhidden.dtype)
-            if dw is not None:
-                dw.addmm_(dz.T, h)
             if db is not None:
                 db += dz.sum(0)
-        return (
-            dhidden,
-            None if dw is None else dw.to(weight.dtype),
-            db,
-            None,
-            None,
-        )
+            dz = dz.to(ctx.product)
+            if dhidden is not None:
+                dhidden[rows] = (dz @ w).to(dhidden.dtype)
+            if dw is not None and dz.dtype is torch.float32:
+                dw.addmm_(dz.T, h)
+            elif dw is not None:
+                dw += dz.T @ h
+        return dhidden, None if dw is None else dw.to(weight.dtype), db, None, None, None

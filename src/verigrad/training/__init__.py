@@ -1,0 +1,1 @@
+"""Groups in, weights out: the loop, the supervised start, evaluation and checkpoints."""
