@@ -13,6 +13,7 @@ import pytest
 from make_run import make_run
 from typer.testing import Result
 
+from verigrad.config import read_recipe
 from verigrad.errors import TrainingError
 
 Cli = Callable[..., Result]
@@ -198,7 +199,9 @@ def test_lab_passes_its_options(cli: Cli, stand_in: Callable[..., None]) -> None
         seen.append((out, settings))
         make_run(out, steps=2, listeners=tuple(settings["listeners"]))
 
-    stand_in("verigrad.training.lab", lab=lab)
+    recipe = read_recipe("tiny.toml")
+    stand_in("verigrad.training.lab", lab=lab, lab_recipe=lambda **changes: recipe)
+    stand_in("verigrad.audit", audit_recipe=Auditor().audit_recipe)
     result = cli("lab", "--steps", "5", "--seed", "2", "--out", "there", "--json")
     assert result.exit_code == 0, result.output
     out, settings = seen[0]

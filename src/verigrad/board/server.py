@@ -59,7 +59,7 @@ def serve(run_dir: str | Path, *, port: int) -> None:
 
 
 def _refuse_taken(port: int) -> None:
-    """Refuse a port that somebody else listens on, with a remedy; uvicorn only logs it and exits."""
+    """Refuse a port that somebody listens on, with a remedy; uvicorn only logs it and exits."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

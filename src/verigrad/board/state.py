@@ -47,6 +47,7 @@ class RunState:
             self.steps = int(record.get("steps") or self.steps)
         elif kind == "evaluation":
             self.evaluations[str(record["name"])] = dict(record)
+            self.progress = None
         elif kind == "finding":
             self.findings.append(dict(record))
         elif kind == "note":

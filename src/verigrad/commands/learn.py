@@ -26,6 +26,7 @@ INTERRUPTED = 130
 
 Out = Annotated[Path | None, typer.Option("--out", help="Run directory; by default runs/NAME.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite an existing run directory.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue from the last checkpoint.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No live view; only the summary.")]
 
 
@@ -50,9 +51,7 @@ def train(
         list[str] | None, typer.Argument(help="Keys to change: objective.clip_high=0.28")
     ] = None,
     out: Out = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue from the last checkpoint.")
-    ] = False,
+    resume: Resume = False,
     force: Force = False,
     quiet: Quiet = False,
     as_json: JsonFlag = False,
@@ -82,22 +81,26 @@ def lab(
     problems: Annotated[
         str | None, typer.Option("--problems", help="Other problems, as in problems.source.")
     ] = None,
+    resume: Resume = False,
     force: Force = False,
     quiet: Quiet = False,
     as_json: JsonFlag = False,
 ) -> None:
     """See a real language model learn from a verified reward: one command, no GPU, minutes."""
+    if resume and force:
+        raise UsageError("--resume continues a run and --force deletes it: choose one.")
+    _refuse_existing(out, resume=resume, force=force)
+    from verigrad.training.lab import lab as run_lab
+    from verigrad.training.lab import lab_recipe
+
+    changes: dict[str, Any] = {"seed": seed, "steps": steps, "model": model, "problems": problems}
+    audit = audit_first(lab_recipe(**changes), as_json=as_json)
 
     def work(listeners: Sequence[Any]) -> Any:
-        from verigrad.training.lab import lab as run_lab
-
-        return run_lab(
-            out, seed=seed, steps=steps, model=model, problems=problems, force=force,
-            listeners=listeners,
-        )  # fmt: skip
+        return run_lab(out, force=force, resume=resume, listeners=listeners, **changes)
 
     again = f"verigrad train {out} --resume"
-    _run(work, out, title="lab", again=again, quiet=quiet, as_json=as_json)
+    _run(work, out, title="lab", again=again, quiet=quiet, as_json=as_json, audit=audit)
 
 
 def load_recipe(name: str, overrides: Sequence[str] = ()) -> Any:
