@@ -49,6 +49,55 @@ def test_packed_equals_plain_with_lora(family: str) -> None:
     assert worst_gap(plain_grads, grads) < 1e-5
 
 
+@pytest.mark.parametrize("family", ["llama", "gemma2", "lora"])
+def test_recomputed_layers_give_the_same(monkeypatch: pytest.MonkeyPatch, family: str) -> None:
+    from verigrad.training import memory
+
+    model = with_lora(make("llama")) if family == "lora" else make(family)
+    batch = rows(5, common=10)
+    want, want_grads = scores_and_gradients(model, batch)
+    monkeypatch.setattr(memory, "free_bytes", lambda device: 1)
+    got, grads = scores_and_gradients(model, batch)
+    torch.testing.assert_close(got.logprobs_BT, want.logprobs_BT, atol=1e-6, rtol=0)
+    assert worst_gap(want_grads, grads) < 1e-6
+    assert not any("forward" in vars(module) for module in model.modules())
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen2", "mistral_window"])
+def test_the_models_own_modules_give_the_same(monkeypatch: pytest.MonkeyPatch, family: str) -> None:
+    from verigrad.training import backbone
+
+    batch = rows(5, common=10)
+    model = make(family)
+    want, want_grads = scores_and_gradients(model, batch)
+    monkeypatch.setattr(backbone, "is_llama_like", lambda _: False)
+    got, grads = scores_and_gradients(model, batch)
+    torch.testing.assert_close(got.logprobs_BT, want.logprobs_BT, atol=1e-5, rtol=0)
+    assert worst_gap(want_grads, grads) < 1e-5
+
+
+@pytest.mark.parametrize("write", ["in place", "through .data", "by AdamW"])
+def test_bf16_copies_follow_the_masters(write: str) -> None:
+    model = make("llama")
+    prompts, completions, index = rows(3)
+    how = {"group_index": index, "precision": "bf16"}
+    before = completion_logprobs(model, prompts, completions, **how).logprobs_BT
+    if write == "in place":
+        with torch.no_grad():
+            model.model.layers[1].mlp.up_proj.weight.mul_(1.2)
+    elif write == "through .data":
+        model.model.layers[1].mlp.up_proj.weight.data.mul_(1.2)
+    else:
+        before.sum().backward()
+        torch.optim.AdamW(model.parameters(), lr=0.01, fused=True).step()
+    after = completion_logprobs(model, prompts, completions, **how).logprobs_BT.detach()
+    fresh = make("llama")
+    fresh.load_state_dict(model.state_dict())
+    want = completion_logprobs(fresh, prompts, completions, **how).logprobs_BT.detach()
+    assert (after - before).abs().max() > 0.01
+    assert torch.equal(after, want)
+
+
 def test_long_prompts_and_many_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
     from verigrad.training import attention, head
 
@@ -188,22 +237,6 @@ def test_bf16_is_near_and_keeps_float32_masters(family: str) -> None:
     assert worst_gap(want, grads) < 0.15
 
 
-def test_bf16_follows_the_masters_after_a_step() -> None:
-    model = make("llama")
-    prompts, completions, index = rows(3)
-    how = {"group_index": index, "precision": "bf16"}
-    before = completion_logprobs(model, prompts, completions, **how).logprobs_BT.detach()
-    with torch.no_grad():
-        for p in model.parameters():
-            p.mul_(1.1)
-    after = completion_logprobs(model, prompts, completions, **how).logprobs_BT.detach()
-    fresh = make("llama")
-    fresh.load_state_dict(model.state_dict())
-    want = completion_logprobs(fresh, prompts, completions, **how).logprobs_BT.detach()
-    assert (after - before).abs().max() > 0.01
-    torch.testing.assert_close(after, want)
-
-
 def test_a_model_that_cannot_be_packed_says_why() -> None:
     model = make("llama")
     model.lm_head = torch.nn.Sequential(model.lm_head)
@@ -213,6 +246,38 @@ def test_a_model_that_cannot_be_packed_says_why() -> None:
     assert scores.fallback is not None and "Sequential" in scores.fallback
     want = completion_logprobs(model, [[1, 2]], [[3]], group_index=[0], method="plain")
     assert torch.equal(scores.logprobs_BT, want.logprobs_BT)
+
+
+def test_lora_modules_of_every_kind_are_followed() -> None:
+    """Switched off, merged, with dropout or DoRA: always what the model itself would compute."""
+    from peft import LoraConfig, get_peft_model
+
+    batch = rows(2, common=10)
+
+    def gap(model: torch.nn.Module) -> float:
+        prompts, completions, index = batch
+        with torch.no_grad():
+            both = [
+                completion_logprobs(
+                    model, prompts, completions, group_index=index, method=m
+                ).logprobs_BT
+                for m in ("plain", "packed")
+            ]
+        return float((both[0] - both[1]).abs().max())
+
+    model = with_lora(make("llama"), dropout=0.5)
+    on = completion_logprobs(model, *batch[:2], group_index=batch[2]).logprobs_BT.detach()
+    assert gap(model) < 1e-5
+    with model.disable_adapter():
+        off = completion_logprobs(model, *batch[:2], group_index=batch[2]).logprobs_BT.detach()
+        assert gap(model) < 1e-5
+    assert (on - off).abs().max() > 0.01
+    model.merge_adapter()
+    assert gap(model) < 1e-5
+    dora = get_peft_model(
+        make("llama"), LoraConfig(r=2, target_modules=["q_proj", "up_proj"], use_dora=True)
+    )
+    assert gap(dora.eval()) < 1e-5
 
 
 def test_attention_dropout_rules_packing_out_in_training_mode_only() -> None:

@@ -8,6 +8,7 @@ touch memory less often, and with bf16 copies of weights that live until the opt
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -41,10 +42,8 @@ def llama_hidden(
     cos, sin = backbone.rotary_emb(x_NE[None], position_ids=layout.positions_N[None])
     for layer in backbone.layers:
         inputs = (layer, x_NE, cos[0].float(), sin[0].float(), layout, dtype)
-        if recompute:
-            x_NE = checkpoint(_layer, *inputs, use_reentrant=False)
-        else:
-            x_NE = _layer(*inputs)
+        run = partial(checkpoint, _layer, use_reentrant=False) if recompute else _layer
+        x_NE = run(*inputs)
     norm = backbone.norm
     return rms_norm(x_NE.index_select(0, last_N), norm.weight, norm.variance_epsilon, torch.float32)
 
@@ -80,10 +79,9 @@ def _attention(
 
 def _window(attn: Any, layout: Layout) -> int | None:
     """The layer's sliding window, or None where no token is far enough back to leave it."""
-    fallback = (
-        getattr(attn.config, "sliding_window", None) if "Mistral" in type(attn).__name__ else None
-    )
-    window = getattr(attn, "sliding_window", fallback)
+    window = getattr(attn, "sliding_window", None)
+    if type(attn).__name__ == "MistralAttention":
+        window = getattr(attn.config, "sliding_window", None)
     return window if window is not None and window < layout.longest else None
 
 
@@ -106,7 +104,7 @@ def project(module: Any, x: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def _plain_adapter(module: Any) -> str | None:
-    """Name of the one active, unmerged LoRA adapter of the ordinary kind; None for anything else."""
+    """The one active, unmerged LoRA adapter of the ordinary kind; None for anything else."""
     if not hasattr(module, "lora_A") or type(module.get_base_layer()) is not nn.Linear:
         return None
     active = list(module.active_adapters)

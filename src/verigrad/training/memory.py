@@ -17,7 +17,7 @@ from verigrad.training.llama import is_llama_like
 from verigrad.training.packing import Layout
 
 SHARE = 0.5
-"""Share of the free memory that the graph may take; the rest is for gradients, tiles and the head."""
+"""Share of the free memory that the graph may take; gradients, tiles and the head need the rest."""
 
 
 def kept_bytes(parts: Parts, num_tokens: int, dtype: torch.dtype) -> int:
@@ -40,7 +40,7 @@ def kept_bytes(parts: Parts, num_tokens: int, dtype: torch.dtype) -> int:
 
 
 def free_bytes(device: torch.device) -> int:
-    """Memory that can still be taken on this device: of the GPU, or of the machine or its cgroup."""
+    """Memory that can still be taken: of the GPU, or of the machine or its cgroup."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
     free = _meminfo()

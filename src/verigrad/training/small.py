@@ -2,7 +2,7 @@
 
 Shape legend: N packed tokens, E features, H query heads, K key heads, D head size.
 
-Written out by autograd, a norm, a rotation or a gate keeps several copies of its input. Here each
+Written out for autograd, a norm, a rotation or a gate keeps several copies of its input. Here each
 keeps its input once and computes the rest again. The residual stream is float32; products take
 and give the compute dtype.
 """
@@ -23,19 +23,27 @@ _copies: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
 
 
 def low_precision(master: Tensor, dtype: torch.dtype) -> Tensor:
-    """A copy of a weight in the compute dtype, kept until the weight is written to."""
-    if master.dtype is dtype:
-        return master.detach()
+    """A copy of a weight in the compute dtype; on a CPU kept until the weight changes.
+
+    A write through ``.data`` leaves the version counter as it was, so some values are compared too.
+    On a GPU a fresh copy costs less than that comparison.
+    """
+    weight = master.detach()
+    if weight.dtype is dtype:
+        return weight
+    if weight.device.type != "cpu":
+        return weight.to(dtype)
     mark = (master._version, master.data_ptr(), dtype)
+    sample = weight.view(-1)[:: max(1, weight.numel() // 61)] if weight.is_contiguous() else weight
     known = _copies.get(master)
-    if known is None or known[0] != mark:
-        known = (mark, master.detach().to(dtype))
+    if known is None or known[0] != mark or not torch.equal(known[1], sample):
+        known = (mark, sample.clone(), weight.to(dtype))
         _copies[master] = known
-    return known[1]
+    return known[2]
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Tensor:
-    """``x W^T + b`` in ``dtype`` from master weights; their gradients come in the masters' dtype."""
+    """``x W^T + b`` in ``dtype`` from master weights; gradients have the masters' dtype."""
     if weight.dtype is dtype:
         return F.linear(x.to(dtype), weight, bias)
     return _Linear.apply(x.to(dtype), weight, bias, dtype)
@@ -62,7 +70,7 @@ class _Linear(torch.autograd.Function):
 
 
 def rms_norm(x: Tensor, weight: Tensor, eps: float, dtype: torch.dtype) -> Tensor:
-    """``weight * x / sqrt(mean(x^2) + eps)`` over the last axis, made in float32, given in dtype."""
+    """``weight * x / sqrt(mean(x^2) + eps)`` over the last axis, made in float32."""
     return _RmsNorm.apply(x, weight, eps, dtype)
 
 
@@ -125,7 +133,7 @@ def rotary_tree_attention(
     q_NHD: Tensor, k_NKD: Tensor, v_NKD: Tensor, cos_ND: Tensor, sin_ND: Tensor,
     *, families: tuple[Family, ...], positions_N: Tensor, scoring: Scoring,
 ) -> Tensor:  # fmt: skip
-    """Rotate queries and keys, then attend over the tree; keeps them as they were before rotation."""
+    """Rotate queries and keys, then attend over the tree; keeps what came before rotation."""
     return _RotaryTree.apply(q_NHD, k_NKD, v_NKD, cos_ND, sin_ND, families, positions_N, scoring)
 
 
