@@ -60,7 +60,9 @@ def reward_panel(state: RunState, *, width: int, height: int) -> RenderableType:
         body: RenderableType = Text(_before_first_step(state), style="dim")
         return Panel(body, title="training reward", title_align="left", border_style=FRAME,
                      height=height + 2)  # fmt: skip
-    low, high = min(0.0, *rewards), max(1.0 if max(rewards) <= 1 else max(rewards), 0.1)
+    # The axis starts small, so that a first tenth of success is already seen to climb.
+    high = next((h for h in (0.1, 0.25, 0.5, 1.0) if max(rewards) <= h), max(rewards))
+    low = min(0.0, *rewards)
     curve = smooth(rewards)
     rows = braille_plot(
         rewards, curve, width=max(10, width - AXIS - 4), height=height, low=low, high=high

@@ -25,7 +25,7 @@ from verigrad.runlog import Listener, RunReader
 REFRESH_HZ = 2
 POLL_S = 0.5
 CURVE_ROWS = 9
-NARROW = 84
+NARROW = 88
 ALL_ROWS = 200
 ENDED = ("done", "failed", "interrupted")
 
@@ -89,7 +89,7 @@ class LivePage:
         state = self._state
         if width < NARROW:
             return panels.reward_panel(state, width=width, height=CURVE_ROWS)
-        side = max(38, min(52, width // 3))
+        side = max(43, min(52, width // 3))
         row = Layout(size=CURVE_ROWS + 2)
         row.split_row(
             Layout(panels.reward_panel(state, width=width - side, height=CURVE_ROWS)),

@@ -212,8 +212,8 @@ def _run(
         try:
             with watching(stderr(), title=title, quiet=quiet) as listener:
                 work([listener])
-        except KeyboardInterrupt:
-            interrupted = "interrupted."
+        except KeyboardInterrupt as stop:
+            interrupted = str(stop) or "interrupted."
         except VerigradError as error:
             if error.exit_code != INTERRUPTED:
                 _report(run_dir, audit)
