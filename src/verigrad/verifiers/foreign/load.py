@@ -16,6 +16,7 @@ from typing import Any
 from verigrad.errors import MissingExtraError, RecipeError, nearest
 from verigrad.verifiers.base import explain
 from verigrad.verifiers.foreign.spec import Source, Spec
+from verigrad.verifiers.foreign.vf1 import exported_taskset
 
 
 def load_target(source: Source) -> Any:
@@ -27,6 +28,10 @@ def load_target(source: Source) -> Any:
         return _load_gym(spec)
     module = _load_file(spec, Path(source.base_dir)) if spec.is_file else _load_module(spec)
     found: Any = module
+    if spec.framework == "vf" and spec.name == "load_environment":
+        taskset = exported_taskset(module)
+        if taskset is not None:
+            return taskset
     for part in spec.name.split("."):
         if not hasattr(found, part):
             public = [n for n, v in vars(found).items() if callable(v) and not n.startswith("_")]

@@ -12,12 +12,15 @@ from verigrad.verifiers.foreign.calls import Caller
 from verigrad.verifiers.foreign.load import load_target
 from verigrad.verifiers.foreign.recognise import is_factory, recognise
 from verigrad.verifiers.foreign.spec import ForeignOptions, Source
+from verigrad.verifiers.foreign.vf1 import TaskScorer, as_task
 
 
 def prepare(source: Source, options: ForeignOptions) -> Caller:
     """Load, instantiate and recognise the reward. Raises RecipeError."""
     target = load_target(source)
-    if is_factory(target):
+    if (task := as_task(target)) is not None:
+        target = TaskScorer(task, options.arguments)
+    elif is_factory(target):
         target = _call_factory(target, source, options)
         options = options.model_copy(update={"arguments": {}})
     plan = recognise(target, source.spec, options)

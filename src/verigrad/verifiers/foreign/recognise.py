@@ -131,7 +131,7 @@ def recognise(target: Any, spec: Spec, options: ForeignOptions) -> Plan:
 _OBJECTS: tuple[tuple[Framework, tuple[str, ...]], ...] = (
     ("verigrad", ("check_gold",)),
     ("gym", ("score_answer",)),
-    ("vf", ("rubric", "reward_funcs", "funcs", "get_reward_funcs")),
+    ("vf", ("score_trace", "rubric", "reward_funcs", "funcs", "get_reward_funcs")),
 )
 """Objects known by an attribute: a verifier of ours, a reasoning-gym dataset, a v0 environment
 or rubric."""

@@ -23,6 +23,8 @@ async def score_vf(
 ) -> Any:
     """Return the weighted sum of a rubric's functions, with each as a part, or one function's
     number."""
+    if hasattr(target, "score_trace"):
+        return await target.score_trace(problem, completion)
     rubric = getattr(target, "rubric", target)
     offered = _offered(rubric, options, problem, completion)
     functions, weights = rubric_functions(rubric)
