@@ -180,13 +180,19 @@ def _clip(**axes: Any) -> Compute:
 
 def pairs() -> list[Pair]:
     """Every loss type, importance level, scale option and correction of TRL's GRPO trainer."""
-    from trl.experimental.gmpo.gmpo_trainer import GMPOTrainer
+    dapo: dict[str, Any] = {"loss_type": "dapo", "epsilon_high": 0.28}
+    rows = _loss_types(dapo) + _options(dapo)
+    out = [Pair("trl", name, ours, theirs) for name, ours, theirs in rows]
+    return out + _advantage_pairs() + _reward_pairs() + _deviations(dapo)
 
-    seq, dapo = {"reduction": "sequence_mean"}, {"loss_type": "dapo", "epsilon_high": 0.28}
+
+Row = tuple[str, Compute, Compute]
+
+
+def _loss_types(dapo: dict[str, Any]) -> list[Row]:
+    seq = {"reduction": "sequence_mean"}
     weighed = {"trust_region": "clip_weight", "clip_low": 1.0, "clip_high": 4.0}
-    entropy = {"_entropy_bonus_enabled": True, "entropy_coef": 0.01}
-    fixed = {"correction_low": 0.7, "correction_high": 1.4}
-    rows = [
+    return [
         ("loss_type=grpo", _clip(**seq), trl_loss()),
         ("loss_type=bnpo", _clip(), trl_loss(loss_type="bnpo")),
         ("loss_type=dr_grpo", _clip(reduction="constant"), trl_loss(loss_type="dr_grpo")),
@@ -212,6 +218,16 @@ def pairs() -> list[Pair]:
             _clip(trust_region="gamma_weight", ratio="product"),
             trl_loss(loss_type="vespo"),
         ),
+    ]
+
+
+def _options(dapo: dict[str, Any]) -> list[Row]:
+    from trl.experimental.gmpo.gmpo_trainer import GMPOTrainer
+
+    seq = {"reduction": "sequence_mean"}
+    entropy = {"_entropy_bonus_enabled": True, "entropy_coef": 0.01}
+    fixed = {"correction_low": 0.7, "correction_high": 1.4}
+    return [
         (
             "importance_sampling_level=sequence",
             _clip(ratio="sequence", clip_low=3e-4, clip_high=4e-4, **seq),
@@ -256,8 +272,6 @@ def pairs() -> list[Pair]:
             )
         ],
     ]
-    out = [Pair("trl", name, ours, theirs) for name, ours, theirs in rows]
-    return out + _advantage_pairs() + _reward_pairs() + _deviations(dapo)
 
 
 def _advantage_pairs() -> list[Pair]:

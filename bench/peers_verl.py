@@ -178,6 +178,14 @@ def _estimators() -> list[Pair]:
             ),
             "",
         ),
+        *_whitening_estimators(),
+    ]
+    return [Pair("verl", f"advantage {n}", a, t, kind="value", deviation=d) for n, a, t, d in rows]
+
+
+def _whitening_estimators() -> list[tuple[str, Compute, Compute, str]]:
+    """Where verl counts tokens and the paper counts completions."""
+    return [
         (
             "reinforce_plus_plus_baseline",
             ours(scale="centered_batch_std"),
@@ -206,7 +214,6 @@ def _estimators() -> list[Pair]:
             "verl multiplies by (completions / non-zero rewards), GPG's alpha: a factor per batch.",
         ),
     ]
-    return [Pair("verl", f"advantage {n}", a, t, kind="value", deviation=d) for n, a, t, d in rows]
 
 
 def _whitened(b: Ragged, logprobs: Tensor) -> Tensor:
@@ -267,17 +274,18 @@ def _losses() -> list[Pair]:
         ("bypass_mode, ppo_clip", _clip(denominator="sampler", dual_clip=3.0), _bypass()),
     ]
     out = [Pair("verl", f"loss {name}", a, t) for name, a, t in rows]
-    out.append(
-        Pair(
-            "verl",
-            "loss clip_cov, random choice",
-            _clip(trust_region="clip_cov", cov_frac=0.05, cov_low=0.1, cov_high=9.0),
-            verl_loss("clip_cov", clip_cov_ratio=0.05, clip_cov_lb=0.1, clip_cov_ub=9.0),
-            deviation="the paper draws the tokens at random, as verl does; ours takes those of "
-            "highest covariance unless the caller passes its own random numbers.",
-        )
+    return [*out, _random_clip_cov()]
+
+
+def _random_clip_cov() -> Pair:
+    return Pair(
+        "verl",
+        "loss clip_cov, random choice",
+        _clip(trust_region="clip_cov", cov_frac=0.05, cov_low=0.1, cov_high=9.0),
+        verl_loss("clip_cov", clip_cov_ratio=0.05, clip_cov_lb=0.1, clip_cov_ub=9.0),
+        deviation="the paper draws the tokens at random, as verl does; ours takes those of "
+        "highest covariance unless the caller passes its own random numbers.",
     )
-    return out
 
 
 def _bypass() -> Compute:
