@@ -349,7 +349,10 @@ def read_jsonl(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _rewrite_until(path: Path, step: int) -> None:
-    """Keep the whole records up to ``step`` and drop the rest, torn tail included."""
+    """Keep the whole records up to ``step`` and drop the rest, torn tail included.
+
+    Supervised steps count from 1 of their own and lie before every RL step, so after one they all stay.
+    """
     if not path.exists():
         return
     kept: list[str] = []
@@ -358,7 +361,8 @@ def _rewrite_until(path: Path, step: int) -> None:
             record = json.loads(raw)
         except (json.JSONDecodeError, UnicodeDecodeError):
             continue
-        if record.get("step", 0) <= step:
+        cold_start = step > 0 and record.get("phase") == "sft"
+        if cold_start or record.get("step", 0) <= step:
             kept.append(json.dumps(record, ensure_ascii=False))
     write_atomic(path, "".join(line + "\n" for line in kept))
 

@@ -11,7 +11,7 @@ from make_run import evaluation, make_run, rewards_of
 
 from verigrad.board.state import duration, smooth
 from verigrad.board.summary import find_run, heldout, ordered, summarize, title_of
-from verigrad.runlog import RunReader
+from verigrad.runlog import RunReader, RunWriter
 
 
 def test_rewards_are_means_of_the_first_and_last_ten_steps(finished: RunReader) -> None:
@@ -77,3 +77,12 @@ def test_smoothing_keeps_a_constant_and_has_no_lag() -> None:
 
 def test_durations_read_as_clocks() -> None:
     assert [duration(s) for s in (7, 754, 3723, None)] == ["0:07", "12:34", "1:02:03", "–"]
+
+
+def test_resuming_keeps_the_supervised_steps_and_drops_later_ones(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "r", steps=6, cold_start=True)
+    RunWriter.reopen(run, step=3)
+    reader = RunReader(run)
+    assert [r["step"] for r in reader.metrics(phase="sft")] == list(range(1, 9))
+    assert [r["step"] for r in reader.metrics()] == [1, 2, 3]
+    assert reader.rollout_steps() == [1, 2, 3]
