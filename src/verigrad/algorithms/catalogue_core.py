@@ -15,7 +15,7 @@ PRESETS: tuple[Preset, ...] = (
         equation=f"1/sum|y| sum_i sum_t {_CLIP}, A = r - mean(r), dual clip 3",
         patches="nothing left to tune before the verifier is trusted",
         like="dr_grpo",
-        evidence_for="r - mean and the token mean as in OLMo 3, clip 0.2/0.28 as in DAPO and GLM-5, "
+        evidence_for="r - mean and token mean as in OLMo 3, clip 0.2/0.28 as in DAPO and GLM-5, "
         "dual clip 3 as in verl",
         numbers={"updates per rollout": "1", "group size": "8", "lr": "1e-6 full, 1e-5 below 1B"},
     ),
