@@ -1,13 +1,13 @@
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from judging import judge, outcome
 
 from verigrad.verifiers import make_verifier
 from verigrad.verifiers.answers import after_thinking, boxes, find_answer, plain_text
-from verigrad.verifiers.number import read_number
+from verigrad.verifiers.number import last_number, read_number
 from verigrad.verifiers.string import word_f1
 
 
@@ -86,11 +86,13 @@ def test_read_number_is_exact_and_bounded(text, expected):
     assert read_number(text) == expected
 
 
+@settings(deadline=None)
 @given(st.fractions())
 def test_read_number_reads_every_fraction(value):
     assert read_number(f"{value.numerator}/{value.denominator}") == value
 
 
+@settings(deadline=None)
 @given(st.text(max_size=60))
 def test_read_number_never_raises(text):
     read_number(text)
@@ -190,3 +192,23 @@ def test_the_rendered_gold_passes(name):
     text = v.render_gold(row)
     assert text is not None
     assert str(v.verify(row, [completion(text)])[0].outcome) == "correct"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("so 42.", "42"),
+        ("x=42", "42"),
+        ("x = -3.5.", "-3.5"),
+        ("12 - 5", "5"),
+        ("12-5", "5"),
+        ("it is 1,234 in all", "1,234"),
+        ("half, that is 1/2", "1/2"),
+        ("$3.50!", "3.50"),
+        ("<think>7</think>8 apples", "8"),
+        ("version v2", None),
+        ("none", None),
+    ],
+)
+def test_last_number(text, expected):
+    assert last_number(text)[0] == expected

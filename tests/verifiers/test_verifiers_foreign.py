@@ -297,3 +297,30 @@ def test_wrapped_and_native_give_the_same_numbers(values):
     for function in (trl, verl, openrlhf, plain):
         wrapped = [v.reward for v in wrap_reward(function).verify(problem(), group)]
         assert wrapped == native
+
+
+def test_a_thread_that_hangs_is_left_behind_at_most_three_times():
+    release = threading.Event()
+
+    def reward(completion, answer):
+        release.wait(20)
+        return 1.0
+
+    verifier = wrap_reward(reward, options={"deadline_s": 0.05})
+    reasons = [judge(verifier, "x").reason for _ in range(4)]
+    release.set()
+    assert all("deadline" in r for r in reasons) and "not called" in reasons[3]
+
+
+def test_a_fork_of_the_caller_starts_its_own_worker():
+    import os
+
+    verifier = load(f"{FILE}:plain")
+    child = os.fork()
+    if child == 0:
+        right = judge(verifier, "42").reward == 1.0
+        verifier.close()
+        os._exit(0 if right else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert judge(verifier, "42").reward == 1.0, "the parent's worker is untouched"
+    verifier.close()

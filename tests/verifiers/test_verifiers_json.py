@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from judging import judge, outcome
 
@@ -98,6 +98,7 @@ JSON = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(JSON)
 def test_const_accepts_itself_and_json_text_round_trips(value):
     assert first_fault(value, {"const": value}) is None

@@ -1,7 +1,7 @@
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from judging import completion, judge, outcome, problem
 
@@ -107,6 +107,7 @@ def test_repetition_share_by_hand():
     assert judge(v, "A b, a b a b").reward == pytest.approx(-0.3)
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 3), max_size=40), st.integers(1, 5))
 def test_repetition_share_is_a_share(items, n):
     share = repeated_share(items, n)

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from verigrad.types import Completion, Problem, Verdict
-from verigrad.verifiers.answers import Place, find_answer, plain_text
+from verigrad.verifiers.answers import Place, after_thinking, find_answer, plain_text
 from verigrad.verifiers.base import TextVerifier, column
 from verigrad.verifiers.string import render_answer
 
@@ -29,7 +29,11 @@ _SCIENTIFIC = re.compile(
 _RATIO = re.compile(
     rf"({_DECIMAL})/({_DECIMAL})|([+-]?)\\[dt]?frac\{{({_DECIMAL})\}}\{{({_DECIMAL})\}}"
 )
-_LAST = re.compile(r"[+-−]?(?:\d{1,3}(?:,\d{3})+|\d+|(?=\.\d))(?:\.\d+)?(?:[eE][+-]?\d+)?%?")
+_LAST = re.compile(
+    r"(?<![\w.)\]}])[-+−]?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+|(?=\.\d))(?:\.\d+)?"
+    r"(?:[eE][+-]?\d+|/\d+)?%?"
+)
+"""The last number of a text; a sign right behind a word or a bracket is an operator, not a sign."""
 
 
 class NumberVerifier(TextVerifier):
@@ -137,8 +141,6 @@ def _ratio(text: str) -> Fraction | None:
 
 def last_number(text: str) -> tuple[str | None, str]:
     """Return the last number after the thinking, or None and why."""
-    from verigrad.verifiers.answers import after_thinking
-
     found = [m.group() for m in _LAST.finditer(after_thinking(text))]
     return (found[-1], "") if found else (None, "no number after the thinking")
 

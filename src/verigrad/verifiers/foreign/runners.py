@@ -58,6 +58,10 @@ class ProcessRunner:
         self, problem: Problem, completions: Sequence[Completion], *, singly: bool, limit_s: float
     ) -> Judged:
         """Yield (index, verdict) in order. Raises LostError when one is late or the worker dies."""
+        if self._pid not in (-1, os.getpid()):
+            self._lock = (
+                threading.Lock()
+            )  # forked: the lock may have been held by a thread left behind
         with self._lock:
             if self._worker is None or self._pid != os.getpid() or self._worker.poll() is not None:
                 self._start()
