@@ -244,7 +244,8 @@ def _frame(
     y_low = min(ys) if low is None else min(low, *ys)
     y_high = max(ys) if high is None else max(high, *ys)
     if y_high - y_low < 1e-12:
-        y_low, y_high = y_low - (abs(y_low) * 0.1 or 0.5), y_high + (abs(y_high) * 0.1 or 0.5)
+        room = abs(y_low) * 0.1 or 0.5
+        y_low, y_high = (y_low if low is not None else y_low - room), y_high + room
     elif high is None:
         y_high += 0.06 * (y_high - y_low)
     return Frame(size[0], size[1], min(xs), max(xs), y_low, y_high)

@@ -34,6 +34,9 @@ CHARTS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
 )  # fmt: skip
 """Title, unit, and (label, metric, colour) of each small chart; one without data is left out."""
 
+ONLY_WHEN_SEEN = ("Tokens stopped by the clip",)
+"""Charts that say nothing while they are zero: with one update per rollout no ratio leaves 1."""
+
 PHASES = (
     ("generate", "generate_s", "c1"),
     ("update", "update_s", "c2"),
@@ -127,6 +130,8 @@ def chart_grid(rows: Rows, sft: Rows) -> str:
             for label, name, colour in wanted
             if (points := metric_points(rows, name))
         ]
+        if title in ONLY_WHEN_SEEN and not any(y for s in series for _, y in s.points):
+            continue
         low = 0.0 if unit in ("share", "tiny") else None
         figures.append(_plain_figure(title, series, unit, low, METRICS[wanted[0][1]]))
     timing = [Series(n, p, c) for n, k, c in PHASES if (p := metric_points(rows, k))]
