@@ -11,6 +11,7 @@ all micro-batches; no optimiser step.
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import platform
@@ -73,9 +74,10 @@ def make_rows(shape: Shape, vocabulary: int) -> Rows:
 
 
 def one_step(model: Any, rows: Rows, method: Any, precision: Any) -> dict[str, float]:
-    """Forward and backward of a whole batch: processor and wall seconds."""
+    """Forward and backward of a whole batch: seconds, and peak resident memory with the model."""
     prompts, completions, index = rows
     model.zero_grad(set_to_none=True)
+    forget_peak()
     cpu, wall = time.process_time(), time.perf_counter()
     if method == "packed":
         plan: Sequence[Sequence[int]] = plan_micro_batches(
@@ -96,7 +98,24 @@ def one_step(model: Any, rows: Rows, method: Any, precision: Any) -> dict[str, f
             precision=precision,
         )
         scores.logprobs_BT.sum().backward()
-    return {"cpu_s": time.process_time() - cpu, "wall_s": time.perf_counter() - wall}
+    return {
+        "cpu_s": time.process_time() - cpu,
+        "wall_s": time.perf_counter() - wall,
+        "peak_mib": peak_mib(),
+    }
+
+
+def forget_peak() -> None:
+    """Start a new peak of resident memory (Linux)."""
+    gc.collect()
+    Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
+
+
+def peak_mib() -> int:
+    """Peak resident memory since ``forget_peak``, MiB (Linux)."""
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    line = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
+    return int(line.split()[1]) // 1024
 
 
 def accuracy(model: Any, rows: Rows) -> dict[str, float]:
@@ -127,13 +146,16 @@ def measure(name: str, model: Any, rounds: int) -> dict[str, Any]:
         for method, precision in VARIANTS:
             runs[f"{method} {precision}"].append(one_step(model, rows, method, precision))
     seconds = {k: statistics.median(r["cpu_s"] for r in v) for k, v in runs.items()}
+    peak = {k: statistics.median(r["peak_mib"] for r in v) for k, v in runs.items()}
     print(f"\n{name}: {SHAPES[name]}")
     for variant, s in seconds.items():
-        print(f"  {variant:12s} {s:8.2f} cpu s   {seconds['plain fp32'] / s:5.2f}x plain fp32")
+        times = seconds["plain fp32"] / s
+        print(f"  {variant:12s} {s:8.2f} cpu s {times:6.2f}x plain fp32 {peak[variant]:7.0f} MiB")
     return {
         "shape": vars(SHAPES[name]),
         "completion_tokens": sum(len(c) for c in rows[1]),
         "cpu_s": seconds,
+        "peak_mib": peak,
         "speedup_fp32": seconds["plain fp32"] / seconds["packed fp32"],
         "speedup_bf16": seconds["plain bf16"] / seconds["packed bf16"],
         "speedup_bf16_over_plain_fp32": seconds["plain fp32"] / seconds["packed bf16"],

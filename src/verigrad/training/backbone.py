@@ -95,14 +95,14 @@ def dropout_fault(model: nn.Module) -> str | None:
 def packing_fault(model: nn.Module) -> str | None:
     """Return None where packing gives this model's own log-probabilities, else why not.
 
-    Found out once a model: its structure is read, then a few tokens are scored both ways in
-    float32.
+    Its structure is read at each call; once a model, a few tokens are scored both ways in float32.
     """
-    causal = causal_of(model)
-    if causal not in _faults:
-        parts = take_apart(model)
-        _faults[causal] = parts if isinstance(parts, str) else _try_both(model, parts)
-    return _faults[causal] or dropout_fault(model)
+    parts = take_apart(model)
+    if isinstance(parts, str):
+        return parts
+    if parts.causal not in _faults:
+        _faults[parts.causal] = _try_both(model, parts)
+    return _faults[parts.causal] or dropout_fault(model)
 
 
 def _try_both(model: nn.Module, parts: Parts) -> str | None:
