@@ -76,6 +76,16 @@ def test_the_models_own_modules_give_the_same(monkeypatch: pytest.MonkeyPatch, f
     assert worst_gap(want_grads, grads) < 1e-5
 
 
+def test_scoring_in_inference_mode_leaves_training_possible() -> None:
+    model = make("tied")
+    batch = rows(4, common=10)
+    with torch.inference_mode():
+        completion_logprobs(model, *batch[:2], group_index=batch[2], precision="bf16")
+        completion_logprobs(model, *batch[:2], group_index=batch[2])
+    _, grads = scores_and_gradients(model, batch, precision="bf16")
+    assert grads
+
+
 @pytest.mark.parametrize("write", ["in place", "through .data", "by AdamW"])
 def test_bf16_copies_follow_the_masters(write: str) -> None:
     model = make("llama")

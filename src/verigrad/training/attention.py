@@ -14,8 +14,8 @@ float32, whatever the inputs are.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -63,6 +63,9 @@ class _Tile:
     query_SL: Tensor
     """Packed place of each query; beyond a node's end the place of its first token."""
     real_SL: Tensor
+    real_n: Tensor
+    """Which of the S x L queries are real, as flat places; ``place_n`` are their packed places."""
+    place_n: Tensor
     own_SC: Tensor
     """Packed place of each own key, from the node's first token to the tile's last query."""
     ancestors_A: Tensor | None
@@ -70,8 +73,19 @@ class _Tile:
     """Place of the tile's first query within its node."""
 
 
-def tiles(families: tuple[Family, ...], num_heads: int, device: torch.device) -> Iterator[_Tile]:
-    """Cut families into tiles of at most TILE_SCORES scores (or one block of one sibling)."""
+def tiles(families: tuple[Family, ...], num_heads: int, device: torch.device) -> tuple[_Tile, ...]:
+    """Cut families into tiles of at most TILE_SCORES scores (or one block of one sibling).
+
+    Every layer asks for the same tiles, forward and backward, so the last few answers are kept.
+    """
+    return _cut(families, num_heads, device, TILE_SCORES, QUERY_BLOCK)
+
+
+@lru_cache(maxsize=4)
+def _cut(
+    families: tuple[Family, ...], num_heads: int, device: torch.device, most: int, block: int
+) -> tuple[_Tile, ...]:
+    out: list[_Tile] = []
     for family in families:
         above = None
         num_above = sum(end - begin for begin, end in family.ancestors)
@@ -81,24 +95,28 @@ def tiles(families: tuple[Family, ...], num_heads: int, device: torch.device) ->
         place = 0
         while place < len(family.lengths):
             longest = family.lengths[place]
-            per_node = num_heads * min(longest, QUERY_BLOCK) * (num_above + longest)
-            count = max(1, min(len(family.lengths) - place, TILE_SCORES // per_node))
+            per_node = num_heads * min(longest, block) * (num_above + longest)
+            count = max(1, min(len(family.lengths) - place, most // per_node))
             lengths = family.lengths[place : place + count]
             longest = max(lengths)
             length_S = torch.tensor(lengths, device=device)
             begin_S = begin + torch.cumsum(length_S, 0) - length_S
-            for first in range(0, longest, QUERY_BLOCK):
-                last = min(longest, first + QUERY_BLOCK)
-                yield _tile(begin_S, length_S, above, first, last)
+            for first in range(0, longest, block):
+                last = min(longest, first + block)
+                out.append(_tile(begin_S, length_S, above, first, last))
             begin += sum(lengths)
             place += count
+    return tuple(out)
 
 
 def _tile(begin_S: Tensor, length_S: Tensor, above: Tensor | None, first: int, last: int) -> _Tile:
     step_C = torch.arange(last, device=begin_S.device)
     inside_SC = step_C < length_S[:, None]
     own_SC = begin_S[:, None] + torch.where(inside_SC, step_C, 0)
-    return _Tile(own_SC[:, first:], inside_SC[:, first:], own_SC, above, first)
+    query_SL, real_SL = own_SC[:, first:], inside_SC[:, first:]
+    real_n = real_SL.reshape(-1).nonzero()[:, 0]
+    place_n = query_SL.reshape(-1)[real_n]
+    return _Tile(query_SL, real_SL, real_n, place_n, own_SC, above, first)
 
 
 def _grouped(x_NHD: Tensor, place_SL: Tensor, num_key_heads: int) -> Tensor:
@@ -195,11 +213,10 @@ def attend(
             total = total + above.sum(-1, keepdim=True)
             value_above = v_NKD[tile.ancestors_A].float().transpose(0, 1)
             out = torch.baddbmm(out, above, value_above)
-        out = out.div_(total).view(K, S, L, R, D).permute(1, 2, 0, 3, 4).reshape(S, L, K * R, D)
-        lse = (top + total.log()).view(K, S, L, R).permute(1, 2, 0, 3).reshape(S, L, K * R)
-        places = tile.query_SL[tile.real_SL]
-        out_NHD[places] = out[tile.real_SL].to(out_NHD.dtype)
-        lse_NH[places] = lse[tile.real_SL]
+        out = out.div_(total).view(K, S, L, R, D).permute(1, 2, 0, 3, 4).reshape(S * L, K * R, D)
+        lse = (top + total.log()).view(K, S, L, R).permute(1, 2, 0, 3).reshape(S * L, K * R)
+        out_NHD[tile.place_n] = out[tile.real_n].to(out_NHD.dtype)
+        lse_NH[tile.place_n] = lse[tile.real_n]
     return out_NHD, lse_NH
 
 
@@ -268,6 +285,5 @@ def _tile_backward(
             dq.baddbmm_(ds, keys)
         for total, part in ((dk_NKD, dk), (dv_NKD, dv)):
             total.index_add_(0, flat_places, part.view(K, -1, D).transpose(0, 1))
-    dq = dq.view(K, S, L, R, D).permute(1, 2, 0, 3, 4).reshape(S, L, K * R, D)
-    real = tile.real_SL
-    dq_NHD[tile.query_SL[real]] = dq[real].mul_(how.scale)
+    dq = dq.view(K, S, L, R, D).permute(1, 2, 0, 3, 4).reshape(S * L, K * R, D)
+    dq_NHD[tile.place_n] = dq[tile.real_n].mul_(how.scale)

@@ -37,7 +37,9 @@ def low_precision(master: Tensor, dtype: torch.dtype) -> Tensor:
     sample = weight.view(-1)[:: max(1, weight.numel() // 61)] if weight.is_contiguous() else weight
     known = _copies.get(master)
     if known is None or known[0] != mark or not torch.equal(known[1], sample):
-        known = (mark, sample.clone(), weight.to(dtype))
+        # A copy made in inference mode could not be kept for a backward pass later.
+        with torch.inference_mode(False):
+            known = (mark, sample.clone(), master.detach().to(dtype))
         _copies[master] = known
     return known[2]
 
