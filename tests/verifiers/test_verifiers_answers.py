@@ -212,3 +212,18 @@ def test_the_rendered_gold_passes(name):
 )
 def test_last_number(text, expected):
     assert last_number(text)[0] == expected
+
+
+@pytest.mark.parametrize("text", ["\\boxed{" * 20_000, "{" * 200_000, "[" * 50_000, "9" * 200_000])
+def test_pathological_texts_cost_no_more_than_others(text):
+    import time
+
+    started = time.process_time()
+    for name in ("number", "string", "choice"):
+        assert outcome(
+            make_verifier(name, mode="lenient"), text, "7" if name != "choice" else "A"
+        ) in (
+            "unparsed",
+            "wrong",
+        )
+    assert time.process_time() - started < 5

@@ -20,6 +20,7 @@ _PHRASE = re.compile(
     r"answer|answer)\s*(?:is|:|=)\s*",
     re.IGNORECASE,
 )
+_BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
 
 
@@ -31,34 +32,34 @@ def after_thinking(text: str) -> str:
 
 
 def boxes(text: str) -> list[str]:
-    r"""Return the contents of every balanced ``\boxed{...}`` or ``\fbox{...}``, outermost ones,
-    in order."""
+    r"""Return the contents of every balanced ``\boxed{...}`` or ``\fbox{...}``, outermost ones.
+
+    In order, in one pass: a text of nothing but unclosed boxes costs no more than another.
+    """
+    starts = [match.end() for match in _BOX.finditer(text)]
+    if not starts:
+        return []
+    closing = _closing_braces(text)
     found: list[str] = []
     position = 0
-    while match := _BOX.search(text, position):
-        end = _closing_brace(text, match.end())
-        if end < 0:
-            position = match.end()
-            continue
-        found.append(text[match.end() : end])
-        position = end + 1
+    for start in starts:
+        end = closing.get(start - 1, -1)
+        if start >= position and end >= 0:
+            found.append(text[start:end])
+            position = end + 1
     return found
 
 
-def _closing_brace(text: str, start: int) -> int:
-    """Index of the brace that closes the one before ``start``, or -1; escaped braces do not
-    count."""
-    depth = 1
-    i = start
-    while i < len(text):
-        if text[i] == "\\":
-            i += 2
-            continue
-        depth += {"{": 1, "}": -1}.get(text[i], 0)
-        if depth == 0:
-            return i
-        i += 1
-    return -1
+def _closing_braces(text: str) -> dict[int, int]:
+    """Where each brace that is closed is closed; escaped braces do not count."""
+    closing: dict[int, int] = {}
+    still_open: list[int] = []
+    for match in _BRACE.finditer(text):
+        if match.group() == "{":
+            still_open.append(match.start())
+        elif match.group() == "}" and still_open:
+            closing[still_open.pop()] = match.start()
+    return closing
 
 
 def find_answer(

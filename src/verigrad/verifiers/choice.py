@@ -15,6 +15,8 @@ from verigrad.verifiers.answers import Place, after_thinking, find_answer, plain
 from verigrad.verifiers.base import TextVerifier, column
 from verigrad.verifiers.string import render_answer
 
+MAX_CHARACTERS = 2000
+"""Longest text that is read as an option; the patterns below are quadratic in the worst case."""
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 _LABELLED = re.compile(r"[\[(*_]*\b([A-Z])\b[\])*_]*(?:[.:)]|\s*[-–]|\s*$)")
@@ -98,7 +100,7 @@ class ChoiceVerifier(TextVerifier):
 
 def read_choice(answer: str, labels: Sequence[str], texts: Sequence[str] = ()) -> str | None:
     """Return the label that the answer asserts ("B", "(b)", "B) Paris", "Paris"), or None."""
-    said = plain_text(answer)
+    said = plain_text(answer[:MAX_CHARACTERS])
     known = {label.casefold(): label for label in labels}
     folded = {
         " ".join(t.casefold().split()).rstrip("."): la for la, t in zip(labels, texts, strict=False)
@@ -121,7 +123,7 @@ def read_choice(answer: str, labels: Sequence[str], texts: Sequence[str] = ()) -
 
 def _said(text: str) -> tuple[str | None, str]:
     """The option of the last "answer is (B)", or a last line that is nothing but an option."""
-    rest = after_thinking(text)
+    rest = after_thinking(text)[-MAX_CHARACTERS:]
     if found := _SAID.findall(rest):
         return found[-1], ""
     lines = rest.strip().splitlines()
