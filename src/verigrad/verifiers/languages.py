@@ -145,6 +145,8 @@ def words(text: str) -> list[tuple[str, str]]:
 
 def _runs(word: str) -> list[tuple[str, str]]:
     """Cut a word where its script changes; marks without a script stay with what they follow."""
+    if word.isascii():
+        return [(word, "latin")]
     runs: list[tuple[str, str]] = []
     for c in word:
         script = script_of(c)
@@ -176,18 +178,32 @@ def detect(text: str) -> str | None:
 
 
 def _scores(found: list[str], candidates: list[str]) -> dict[str, float]:
-    counts = Counter(found)
-    letters = Counter("".join(found))
-    scores: dict[str, float] = {}
-    for code in candidates:
-        common = sum(counts[w] for w in _common(code))
-        scores[code] = common + 0.5 * sum(letters[c] for c in _ONLY.get(code, ""))
+    """Points for each candidate: one for a function word of its, half of one for a letter of its."""
+    by_word, by_letter = _points()
+    scores = dict.fromkeys(candidates, 0.0)
+    for word in found:
+        for code in by_word.get(word, ()):
+            if code in scores:
+                scores[code] += 1
+        for letter in "" if word.isascii() else word:
+            for code in by_letter.get(letter, ()):
+                if code in scores:
+                    scores[code] += 0.5
     return scores
 
 
 @cache
-def _common(code: str) -> frozenset[str]:
-    return frozenset(_FUNCTION_WORDS.get(code, "").split())
+def _points() -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """Which languages have a function word, and which have a letter of their own."""
+    by_word: dict[str, list[str]] = {}
+    by_letter: dict[str, list[str]] = {}
+    for code, common in _FUNCTION_WORDS.items():
+        for word in dict.fromkeys(common.split()):
+            by_word.setdefault(word, []).append(code)
+    for code, letters in _ONLY.items():
+        for letter in letters:
+            by_letter.setdefault(letter, []).append(code)
+    return by_word, by_letter
 
 
 def share_of(text: str, language: str) -> tuple[float, int]:
