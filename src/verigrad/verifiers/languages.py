@@ -178,7 +178,8 @@ def detect(text: str) -> str | None:
 
 
 def _scores(found: list[str], candidates: list[str]) -> dict[str, float]:
-    """Points for each candidate: one for a function word of its, half of one for a letter of its."""
+    """Points for each candidate: one for a function word of its, half of one for a letter of
+    its."""
     by_word, by_letter = _points()
     scores = dict.fromkeys(candidates, 0.0)
     for word in found:
