@@ -21,8 +21,8 @@ def tokenizer() -> Any:
 def _shape(tokens: Any) -> dict[str, Any]:
     return {
         "vocab_size": len(tokens),
-        "hidden_size": 48,
-        "intermediate_size": 80,
+        "hidden_size": 96,
+        "intermediate_size": 176,
         "num_hidden_layers": 3,
         "num_attention_heads": 6,
         "num_key_value_heads": 2,

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from typing import Literal
+
 import contract
 import pytest
 import rollout_models as models
 import torch
+from torch import nn
 
 from verigrad.errors import UsageError
 from verigrad.rollout.decoder import common_prefix
@@ -14,14 +17,28 @@ from verigrad.types import Engine, FinishReason, Sampling
 FAMILIES = ("llama", "qwen2", "qwen3", "mistral", "gemma2", "gemma3", "phi", "phi3", "gpt_neox")
 
 
-@pytest.fixture(params=["general", "packed"])
-def engine(request: pytest.FixtureRequest) -> NativeEngine:
-    return _engine("llama", fast=request.param == "packed")
+PATHS = {
+    "general": {"fast": False},
+    "packed": {"kernels": False},
+    "fused": {},  # falls back to "packed" where no compiler exists
+}
 
 
-def _engine(kind: str, *, fast: bool, max_rows: int = 5) -> NativeEngine:
+@pytest.fixture(params=list(PATHS))
+def path(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture
+def engine(path: str) -> NativeEngine:
+    return _engine(models.build("llama"), path)
+
+
+def _engine(
+    model: nn.Module, path: str, *, max_rows: int = 5, precision: Literal["fp32", "bf16"] = "fp32"
+) -> NativeEngine:
     return NativeEngine(
-        models.build(kind), models.tokenizer(), precision="fp32", max_rows=max_rows, fast=fast
+        model, models.tokenizer(), precision=precision, max_rows=max_rows, **PATHS[path]
     )
 
 
@@ -41,10 +58,11 @@ def test_logprobs_equal_a_plain_forward(engine: NativeEngine, temperature: float
 
 
 @pytest.mark.parametrize("kind", FAMILIES)
-@pytest.mark.parametrize("fast", [False, True])
-def test_families_match_a_plain_forward(kind: str, fast: bool) -> None:
+def test_families_match_a_plain_forward(kind: str, path: str) -> None:
     model = models.build(kind)
-    engine = _engine(kind, fast=fast)
+    engine = _engine(model, path)
+    if kind not in ("llama", "qwen2", "qwen3", "mistral"):
+        assert engine.path == "general"
     for group in engine.generate(
         models.prompts(contract.TEXTS), Sampling(max_new_tokens=8), group_size=3, seed=1
     ):
@@ -71,12 +89,12 @@ def test_the_number_of_rows_does_not_matter() -> None:
     tokens = [
         [
             c.token_ids
-            for g in _engine("llama", fast=fast, max_rows=rows).generate(
+            for g in _engine(models.build("llama"), path, max_rows=rows).generate(
                 asked, sampling, group_size=3, seed=9
             )
             for c in g.completions
         ]
-        for fast in (False, True)
+        for path in PATHS
         for rows in (1, 4, 64)
     ]
     assert all(t == tokens[0] for t in tokens)
@@ -108,9 +126,9 @@ def test_load_refuses_weights_of_another_model(engine: NativeEngine) -> None:
     assert engine.version == 0
 
 
-def test_training_the_model_does_not_move_the_engine(engine: NativeEngine) -> None:
+def test_training_the_model_does_not_move_the_engine(path: str) -> None:
     model = models.build("llama")
-    mine = NativeEngine(model, models.tokenizer(), precision="fp32", fast=engine.path == "packed")
+    mine = _engine(model, path)
     asked = models.prompts(contract.TEXTS[:1])
     before = mine.generate(asked, contract.NEUTRAL, group_size=2, seed=0)
     with torch.no_grad():
@@ -135,9 +153,9 @@ def test_a_thinking_budget_closes_what_the_prompt_opened(engine: NativeEngine) -
     assert all(c.forced == () for c in closed.completions)
 
 
-def test_bf16_stays_near_fp32(engine: NativeEngine) -> None:
+def test_bf16_stays_near_fp32(path: str) -> None:
     model = models.build("llama")
-    coarse = NativeEngine(model, models.tokenizer(), precision="bf16", fast=engine.path == "packed")
+    coarse = _engine(model, path, precision="bf16")
     gaps = []
     for group in coarse.generate(
         models.prompts(contract.TEXTS), Sampling(max_new_tokens=8), group_size=4, seed=1

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from torch import Tensor
 
 from verigrad.errors import UsageError
+from verigrad.types import Sampling
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,12 @@ class Decoder(Protocol):
 
     def step(self, tokens: Sequence[int]) -> Tensor:
         """Append one token to each row; float32 logits of shape (B, V) for the next."""
+        ...
+
+    def sample(
+        self, logits_BV: Tensor, sampling: Sampling, *, noise_B: Tensor, forced_B: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """One token per row and its log-probability; the contract of ``sample.sample_rows``."""
         ...
 
     def load(self, weights: Mapping[str, Tensor]) -> None:

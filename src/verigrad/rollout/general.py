@@ -19,6 +19,8 @@ from transformers import DynamicCache
 
 from verigrad.errors import UsageError
 from verigrad.rollout.decoder import Prefilled, check_weights
+from verigrad.rollout.sample import sample_rows
+from verigrad.types import Sampling
 
 Layers = list[tuple[Tensor, Tensor]]
 
@@ -88,6 +90,11 @@ class GeneralDecoder:
         logits, self._layers = self._call(ids_B1, mask_BS, lengths_B1, self._layers)
         self._lengths = [n + 1 for n in self._lengths]
         return logits[:, -1].float()
+
+    def sample(
+        self, logits_BV: Tensor, sampling: Sampling, *, noise_B: Tensor, forced_B: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        return sample_rows(logits_BV, sampling, noise_B=noise_B, forced_B=forced_B)
 
     def load(self, weights: Mapping[str, Tensor]) -> None:
         own = self._model.state_dict()

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from verigrad.errors import UsageError
 from verigrad.rollout.decoder import Decoder
 from verigrad.rollout.endings import TextReader, end_token_ids
-from verigrad.rollout.family import unsupported
+from verigrad.rollout.family import shape_of, unsupported
+from verigrad.rollout.fused import FusedDecoder, fused_kernels
 from verigrad.rollout.general import GeneralDecoder
 from verigrad.rollout.packed import PackedDecoder
 from verigrad.rollout.request import check_request
@@ -26,8 +27,10 @@ class NativeEngine:
 
     ``precision`` is that of the engine's weights and cache. ``max_rows`` completions are decoded
     side by side; rows that end make room for the next. ``fast`` asks for the packed path, which
-    knows the Llama family; ``path`` and ``reason`` say which one runs and why. The model that was
-    handed in is never written to and may be trained on; ``load`` brings its weights here.
+    knows the Llama family; ``kernels`` lets its decoding step be compiled C++ where that can be
+    built. ``path`` ("general", "packed" or "fused") and ``reason`` say which one runs and why. The
+    model that was handed in is never written to and may be trained on; ``load`` brings its weights
+    here.
 
     Completions carry the log-softmax of ``logits / temperature`` over the whole vocabulary (at
     temperature 0: of the logits). Special tokens are not part of ``text``; the tags in
@@ -45,6 +48,7 @@ class NativeEngine:
         precision: Literal["fp32", "bf16"],
         max_rows: int = 64,
         fast: bool = True,
+        kernels: bool = True,
     ) -> None:
         if precision not in _DTYPES:
             raise UsageError(f"precision = {precision!r} is not known. Use 'fp32' or 'bf16'.")
@@ -54,7 +58,9 @@ class NativeEngine:
         self._max_rows = max_rows
         self._ends = end_token_ids(tokenizer, model)
         self._reader = TextReader(tokenizer, self._ends)
-        self._decoder, self.path, self.reason = _decoder(model, _DTYPES[precision], fast=fast)
+        self._decoder, self.path, self.reason = _decoder(
+            model, _DTYPES[precision], fast=fast, use_kernels=kernels
+        )
 
     def generate(
         self,
@@ -101,9 +107,17 @@ class NativeEngine:
         self.version = version
 
 
-def _decoder(model: nn.Module, dtype: torch.dtype, *, fast: bool) -> tuple[Decoder, str, str]:
+def _decoder(
+    model: nn.Module, dtype: torch.dtype, *, fast: bool, use_kernels: bool
+) -> tuple[Decoder, str, str]:
     why_not = unsupported(model) if fast else "fast = False was asked for"
     if why_not is not None:
         return GeneralDecoder(model, dtype=dtype), "general", why_not
     kind = model.config.model_type  # pyright: ignore[reportAttributeAccessIssue]
-    return PackedDecoder(model, dtype=dtype), "packed", f"{kind} is of the Llama family"
+    body = next(model.parameters())
+    found = fused_kernels(shape_of(model), dtype, body.device) if use_kernels else "not asked for"
+    if isinstance(found, str):
+        reason = f"{kind} is of the Llama family; no compiled step: {found}"
+        return PackedDecoder(model, dtype=dtype), "packed", reason
+    reason = f"{kind} is of the Llama family; one compiled call per step"
+    return FusedDecoder(model, dtype=dtype, kernel=found), "fused", reason

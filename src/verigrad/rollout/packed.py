@@ -21,20 +21,24 @@ from verigrad.rollout.decoder import Prefilled, check_weights
 from verigrad.rollout.family import LayerWeights, layer_weights, shape_of
 from verigrad.rollout.linear import PackedLinear
 from verigrad.rollout.pages import huge_empty
+from verigrad.rollout.sample import sample_rows
+from verigrad.types import Sampling
 
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True, slots=True)
-class _Layer:
+class PackedLayer:
+    """One layer; ``mix`` is silu(gate) * up, the other projections are linear."""
+
     norm_in: Tensor
-    qkv: PackedLinear
+    qkv: Any
     q_norm: Tensor | None
     k_norm: Tensor | None
-    out: PackedLinear
+    out: Any
     norm_mid: Tensor
-    gate_up: PackedLinear
-    down: PackedLinear
+    mix: Any
+    down: Any
 
 
 class PackedDecoder:
@@ -68,21 +72,36 @@ class PackedDecoder:
         self._embedding = _copy(table, self.dtype)
         self._norm = _copy(weights["model.norm.weight"], torch.float32)
         head = table if self.shape.tied else weights["lm_head.weight"]
-        self._head = PackedLinear(head, None, self.dtype)
+        self._head = self._head_linear(head)
         self._layers = [
             self._pack_layer(layer_weights(weights, i)) for i in range(self.shape.layers)
         ]
 
-    def _pack_layer(self, w: LayerWeights) -> _Layer:
-        return _Layer(
+    def _linear(self, weight: Tensor, bias: Tensor | None) -> Any:
+        return PackedLinear(weight, bias, self.dtype)
+
+    def _head_linear(self, weight: Tensor) -> Any:
+        return PackedLinear(weight, None, self.dtype)
+
+    def _gated(self, w: LayerWeights) -> Any:
+        both = PackedLinear(w.gate_up, w.gate_up_bias, self.dtype)
+
+        def mix(x: Tensor) -> Tensor:
+            gate, up = both(x).chunk(2, dim=-1)
+            return nn.functional.silu(gate) * up
+
+        return mix
+
+    def _pack_layer(self, w: LayerWeights) -> PackedLayer:
+        return PackedLayer(
             norm_in=_copy(w.norm_in, torch.float32),
-            qkv=PackedLinear(w.qkv, w.qkv_bias, self.dtype),
+            qkv=self._linear(w.qkv, w.qkv_bias),
             q_norm=None if w.q_norm is None else _copy(w.q_norm, torch.float32),
             k_norm=None if w.k_norm is None else _copy(w.k_norm, torch.float32),
-            out=PackedLinear(w.out, w.out_bias, self.dtype),
+            out=self._linear(w.out, w.out_bias),
             norm_mid=_copy(w.norm_mid, torch.float32),
-            gate_up=PackedLinear(w.gate_up, w.gate_up_bias, self.dtype),
-            down=PackedLinear(w.down, w.down_bias, self.dtype),
+            mix=self._gated(w),
+            down=self._linear(w.down, w.down_bias),
         )
 
     @torch.no_grad()
@@ -93,17 +112,21 @@ class PackedDecoder:
             positions = torch.arange(longest, device=self._device)[None]
             probe = torch.empty(0, dtype=torch.float32, device=self._device)
             self._rope = torch.stack([t[0].float() for t in self._rotary(probe, positions)])
-        wanted = (s.layers, 2, rows, s.kv_heads, longest - len(prefix), s.head_dim)
-        if self._arena.dim() != 6 or any(
-            have < need for have, need in zip(self._arena.shape, wanted, strict=True)
-        ):
-            # Columns past a row's end have weight 0, and 0 times a stray NaN would still be NaN.
-            self._arena = self._empty(wanted).zero_()
+        self._open_arena(rows, longest - len(prefix))
         self._prefix = self._empty((s.layers, 2, s.kv_heads, 0, s.head_dim))
         self._prefix_length = 0
         if prefix:
             done = self.prefill([prefix])[0]
             self._prefix, self._prefix_length = done.cache, done.length
+
+    def _open_arena(self, rows: int, columns: int) -> None:
+        s = self.shape
+        wanted = (s.layers, 2, rows, s.kv_heads, columns, s.head_dim)
+        if self._arena.dim() != 6 or any(
+            have < need for have, need in zip(self._arena.shape, wanted, strict=True)
+        ):
+            # Columns past a row's end have weight 0, and 0 times a stray NaN would still be NaN.
+            self._arena = self._empty(wanted).zero_()
 
     def _empty(self, shape: tuple[int, ...]) -> Tensor:
         if self._device.type == "cpu":
@@ -171,6 +194,11 @@ class PackedDecoder:
         self._lengths = [n + 1 for n in self._lengths]
         return logits
 
+    def sample(
+        self, logits_BV: Tensor, sampling: Sampling, *, noise_B: Tensor, forced_B: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        return sample_rows(logits_BV, sampling, noise_B=noise_B, forced_B=forced_B)
+
     def _logits(self, x_NE: Tensor) -> Tensor:
         normed = _rms_norm(x_NE, self._norm, self.shape.eps, self.dtype)
         return self._head(normed).float()
@@ -191,8 +219,7 @@ class PackedDecoder:
             q, k = _rotate(q, cos, sin), _rotate(k, cos, sin)
             x_NE = x_NE + layer.out(attend(index, q, k, v).reshape(len(ids_N), -1))
             normed = _rms_norm(x_NE, layer.norm_mid, s.eps, self.dtype)
-            gate, up = layer.gate_up(normed).chunk(2, dim=-1)
-            x_NE = x_NE + layer.down(nn.functional.silu(gate) * up)
+            x_NE = x_NE + layer.down(layer.mix(normed))
         return x_NE
 
 

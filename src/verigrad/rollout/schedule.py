@@ -17,7 +17,6 @@ from torch import Tensor
 from verigrad.rollout.decoder import Decoder, Prefilled, common_prefix
 from verigrad.rollout.endings import TextReader, Thinking, cut_at_stop, stop_window
 from verigrad.rollout.noise import uniforms
-from verigrad.rollout.sample import sample_rows
 from verigrad.types import Completion, FinishReason, Group, Prompt, Sampling
 
 TAIL_CHARACTERS = 64
@@ -146,7 +145,7 @@ class Schedule:
             )
         )
         device = logits_BV.device
-        tokens_B, logprobs_B = sample_rows(
+        tokens_B, logprobs_B = self._decoder.sample(
             logits_BV,
             self._sampling,
             noise_B=noise_B.to(device),
