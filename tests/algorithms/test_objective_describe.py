@@ -34,6 +34,19 @@ def test_header_of_dapo() -> None:
     ]
 
 
+def test_header_says_what_a_recipe_changed() -> None:
+    o = presets.resolve("dapo", {"clip_high": 0.4, "dual_clip": 3.0})
+    first = describe.header(o).splitlines()[0]
+    assert first == "objective  dapo, with clip_high 0.4, dual_clip 3"
+    assert describe.header(Objective()).splitlines()[0] == "objective  custom"
+
+
+def test_show_says_what_a_run_must_supply() -> None:
+    text = "\n".join(describe.show(presets.resolve("ppo", {})))
+    assert "needs     critic: baseline = 'critic' needs values" in text
+    assert "needs" not in "\n".join(describe.show(presets.resolve("raft", {})))[:600]
+
+
 def test_header_names_kl_correction_and_sampler() -> None:
     v32 = describe.header(presets.resolve("deepseek_v32", {}))
     assert "0.001 rho k3(pi, ref)" in v32 and "stale negatives masked above 0.5" in v32

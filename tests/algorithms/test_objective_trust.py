@@ -14,8 +14,10 @@ import torch
 from objective_batches import MAX_TOKENS, batch_advantages, loss_of, ragged, whole
 
 from verigrad.algorithms import presets
+from verigrad.algorithms.losses import policy_loss
 from verigrad.algorithms.reduce import token_weights
 from verigrad.algorithms.trust import REGIONS, Terms
+from verigrad.errors import UsageError
 from verigrad.objective import Objective
 
 Twin = Callable[[float, float, float, Objective], tuple[float, float]]
@@ -227,3 +229,80 @@ def test_every_region_is_first_order_equal_on_policy() -> None:
         if region in ("clip_cov", "kl_cov"):
             continue
         assert torch.allclose(grad, -adv[:, None].double() * weights, atol=1e-8), region
+
+
+def test_half_precision_inputs_are_computed_in_float32() -> None:
+    b = ragged(12)
+    o = presets.resolve("dapo", {})
+    adv = batch_advantages(o, b)
+    weights = token_weights(b.mask, b.group, o, max_tokens=MAX_TOKENS)
+    now = b.logprobs.bfloat16().requires_grad_()
+    out = policy_loss(
+        o,
+        logprobs_BT=now,
+        old_logprobs_BT=b.old.bfloat16(),
+        advantages_B=adv,
+        weights_BT=weights,
+        completion_mask_BT=b.mask,
+    )
+    wide = policy_loss(
+        o,
+        logprobs_BT=now.detach().float(),
+        old_logprobs_BT=b.old.bfloat16().float(),
+        advantages_B=adv,
+        weights_BT=weights,
+        completion_mask_BT=b.mask,
+    )
+    assert out.loss.dtype is torch.float32
+    assert out.loss.item() == wide.loss.item()
+
+
+def test_missing_sampler_logprobs_are_asked_for_by_axis() -> None:
+    b = ragged(0)
+    common = {
+        "logprobs_BT": b.logprobs,
+        "old_logprobs_BT": b.old,
+        "advantages_B": b.rewards,
+        "weights_BT": b.mask.float(),
+        "completion_mask_BT": b.mask,
+    }
+    with pytest.raises(UsageError, match="denominator = 'sampler'"):
+        policy_loss(presets.resolve("prime_rl", {}), **common)
+    with pytest.raises(UsageError, match="correction = 'truncate_token'"):
+        policy_loss(presets.resolve("tis", {}), **common)
+    with pytest.raises(UsageError, match="entropy = 'bonus'"):
+        policy_loss(presets.resolve("small", {"entropy": "bonus", "entropy_coef": 0.1}), **common)
+
+
+def test_the_entropy_bonus_raises_entropy() -> None:
+    o = presets.resolve("small", {"entropy": "bonus", "entropy_coef": 0.5})
+    logits = torch.tensor([[2.0, 0.0, 0.0]], requires_grad=True)
+    log_p = logits.log_softmax(-1)
+    entropy = -(log_p.exp() * log_p).sum(-1, keepdim=True)
+    one = torch.ones(1, 1)
+    out = policy_loss(
+        o,
+        logprobs_BT=log_p[:, :1],
+        old_logprobs_BT=log_p[:, :1].detach(),
+        advantages_B=torch.zeros(1),
+        weights_BT=one,
+        completion_mask_BT=one.bool(),
+        entropy_BT=entropy,
+    )
+    out.loss.backward()
+    assert out.loss.item() == pytest.approx(-0.5 * entropy.item())
+    assert logits.grad is not None
+    after = (logits - 0.1 * logits.grad).detach().log_softmax(-1)
+    assert -(after.exp() * after).sum() > entropy.item()
+    # A controller's weight replaces the objective's.
+    moved = policy_loss(
+        o,
+        logprobs_BT=log_p[:, :1],
+        old_logprobs_BT=log_p[:, :1].detach(),
+        advantages_B=torch.zeros(1),
+        weights_BT=one,
+        completion_mask_BT=one.bool(),
+        entropy_BT=entropy,
+        entropy_coef=0.25,
+    )
+    assert moved.loss.item() == pytest.approx(-0.25 * entropy.item())

@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 from verigrad.algorithms import presets
+from verigrad.algorithms.needs import WHY, needs
 from verigrad.algorithms.preset import Preset
 from verigrad.objective import Objective
 
@@ -126,13 +127,21 @@ def advantage(o: Objective) -> str:
 def header(objective: Objective) -> str:
     """The computation a run will do, in a few lines: name, equation, advantage, ratio, the rest."""
     o = objective
-    lines = [f"objective  {o.name}", f"  {equation(o)}"]
+    lines = [f"objective  {o.name}{_changes(o)}", f"  {equation(o)}"]
     if o.data == "rollouts":
         lines += [f"  {advantage(o)}", f"  {_RATIO[o.ratio].format(d=o.denominator)}"]
     extra = [text for wanted, text in _extras(o) if wanted]
     if extra:
         lines.append("  " + "; ".join(extra))
     return "\n".join(lines)
+
+
+def _changes(o: Objective) -> str:
+    """What a recipe changed in the preset it names: ", with clip_high 0.4", or nothing."""
+    if o.name not in presets.PRESETS:
+        return ""
+    axes = differing_axes(o, presets.PRESETS[o.name].objective)
+    return ", with " + ", ".join(f"{n} {_text(getattr(o, n))}" for n in axes) if axes else ""
 
 
 def _extras(o: Objective) -> list[tuple[bool, str]]:
@@ -164,7 +173,8 @@ def show(objective: Objective) -> list[str]:
     preset, differing = closest(objective)
     if differing:
         lines += ["", f"nearest preset: {preset.name}, which differs in {', '.join(differing)}"]
-    lines += ["", *_about(preset), ""]
+    lines += ["", *_about(preset)]
+    lines += [f"  needs     {need}: {WHY[need]}" for need in sorted(needs(objective))] + [""]
     for section, axes in SECTIONS.items():
         lines.append(f"[{section}]")
         for name in axes:

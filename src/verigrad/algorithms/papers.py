@@ -136,6 +136,19 @@ _IDENTITIES = """\
 """
 
 
+_ABSENT = """\
+## What peers have and this has not
+
+- verl's token-sum aggregation: its gradient grows with the batch, so the learning rate would too.
+- verl's optimal token baselines: they read the squared norm of every token's distribution.
+- verl's k1+ and k3+: the value of one estimator with the gradient of k2; choose k2, or unbiased_k3.
+- GPG's factor (completions over non-zero rewards): a learning rate that changes with every batch.
+- TRL's lower bound on truncated importance weights: it raises weights, which adds bias and removes
+  no variance.
+- Batch-normalised importance weights (verl): they tie a completion's weight to its batch.
+"""
+
+
 def page() -> str:
     """The whole page, ending in a newline."""
     rows = [_axis_row(*axis) for axis in _AXES]
@@ -145,6 +158,7 @@ def page() -> str:
         _IDENTITIES.rstrip() + "\n",
         "## Presets\n",
         *[_entry(p) for p in presets.PRESETS.values()],
+        _ABSENT,
         "## Values that no paper states\n",
         "The paper leaves these out, or they are quoted second-hand; treat them as ours.\n",
         "\n".join(unsure) + "\n",
