@@ -106,8 +106,11 @@ class Schedule:
             free += self._retire()
 
     def _prefill(self, free: int) -> None:
-        """Prefill as many prompts as the free rows can take."""
-        count = -(-free // self._group_size)
+        """Prefill as many prompts as the free rows can take, at least a batch full of groups.
+
+        One pass over many prompts costs little more than over one; a batch bounds what waits.
+        """
+        count = max(-(-free // self._group_size), self._max_rows // self._group_size)
         chosen = range(self._next_prompt, min(self._next_prompt + count, len(self._prompts)))
         done = self._decoder.prefill([self._prompts[i].token_ids for i in chosen])
         for group, prefilled in zip(chosen, done, strict=True):
