@@ -37,7 +37,8 @@ os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
 out = os.fdopen(os.dup(1), "w"); os.dup2(2, 1)
 from vllm import LLM, SamplingParams
 llm = LLM(model=sys.argv[1], dtype="bfloat16", max_num_seqs=64, max_model_len=512,
-          generation_config="vllm", enforce_eager=True, disable_log_stats=True)
+          generation_config="vllm", enforce_eager=True, disable_log_stats=True,
+          gpu_memory_utilization=0.3)
 print("ready", file=out, flush=True)
 for line in sys.stdin:
     job = json.loads(line)
