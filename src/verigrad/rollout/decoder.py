@@ -79,9 +79,11 @@ def common_prefix(prompts: Sequence[Sequence[int]], *, least: int = 16) -> tuple
     >>> common_prefix([(1, 2, 3), (1, 2, 4)], least=1)
     (1, 2)
     """
-    if len(set(map(tuple, prompts))) < 2:
+    distinct = set(map(tuple, prompts))
+    if len(distinct) < 2:
         return ()
-    low, high = min(prompts), max(prompts)
+    # What the first and the last in order share, all between them share.
+    low, high = min(distinct), max(distinct)
     count = 0
     for left, right in zip(low, high, strict=False):
         if left != right:

@@ -133,7 +133,7 @@ class GeneralDecoder:
         return out.logits, self._read(cache)
 
     def _read(self, cache: Any) -> Layers:
-        layers = [
+        layers: list[Any] = [
             (getattr(layer, "keys", None), getattr(layer, "values", None)) for layer in cache.layers
         ]
         if not layers or any(k is None or k.dim() != 4 for k, _ in layers):

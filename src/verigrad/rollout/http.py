@@ -55,7 +55,8 @@ class HTTPEngine:
             raise UsageError(f"base_url = {base_url!r} must begin with http:// or https://.")
         self.version = 0
         self._url = base_url.rstrip("/") + "/completions"
-        self._model, self._mode = model, logprobs
+        self._model = model
+        self._mode: LogprobsMode = logprobs
         self._headers = {"Content-Type": "application/json"}
         if api_key is not None:
             self._headers["Authorization"] = f"Bearer {api_key}"
@@ -156,6 +157,7 @@ class HTTPEngine:
                     f"{self._url} returned no {name}, without which completions can't be trained "
                     f"on: {remedy}. Use such a server, or rollout.engine = 'native'."
                 )
+        assert ids is not None and logprobs is not None
         return ids, logprobs, choice.get("finish_reason")
 
     def _post(self, body: dict[str, Any]) -> dict[str, Any]:
