@@ -1,7 +1,7 @@
 """One call to a verifier, made as a trainer would make it, and everything observed while it ran.
 
-Nothing here judges: a reply holds plain values (it crosses a pipe), and names what broke the contract of
-``types.Verifier`` by the name of the finding it leads to.
+Nothing here judges: a reply holds plain values (it crosses a pipe), and names what broke the
+contract of ``types.Verifier`` by the name of the finding it leads to.
 """
 
 from __future__ import annotations
@@ -37,13 +37,18 @@ MEMORY_TEXT = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request: the problem, and (for verify) the completions of one group."""
+    """One request: the number of a problem, and (for verify) the texts of one group.
+
+    ``answer`` replaces the problem's gold answer (``""`` leaves it); ``rounds`` is the length of
+    the memory probe; ``tag`` says to the asker what the call was for.
+    """
 
     kind: Kind
-    problem: Problem
-    completions: tuple[Completion, ...] = ()
-    tag: str = ""
+    problem: int
+    texts: tuple[str, ...] = ()
+    answer: str = ""
     rounds: int = 0
+    tag: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +63,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came back: ``text`` of check_gold or render_gold, ``scores`` of verify, ``grown`` bytes of memory.
+    """What came back: ``text`` of check_gold or render_gold, ``scores`` of verify, ``grown`` bytes.
 
     ``fault`` concerns the whole call (raised, wrong length, changed its inputs, late); ``cpu_s`` is
     processor time, which a busy machine does not stretch.
@@ -72,8 +77,18 @@ class Reply:
     cpu_s: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What all calls share: the verifier, the problems, and the end of the prompt before a
+    completion."""
+
+    verifier: Verifier
+    problems: tuple[Problem, ...]
+    prompt_tail: str = ""
+
+
 def make_completion(text: str, prompt_tail: str = "") -> Completion:
-    """Return a completion of the text with stand-in token ids (one for four characters) and no log-probability."""
+    """Return a completion of the text with stand-in token ids, one for four characters."""
     count = (len(text) + 3) // 4
     return Completion(
         text=text,
@@ -84,11 +99,16 @@ def make_completion(text: str, prompt_tail: str = "") -> Completion:
     )
 
 
-def perform(verifier: Verifier, call: Call) -> Reply:
-    """Make the call and return what was observed. Catches what the verifier raises: that is the finding."""
+def perform(setting: Setting, call: Call) -> Reply:
+    """Make the call and return what was observed. Catches what the verifier raises: that is the
+    finding."""
     started = time.process_time()
+    problem = setting.problems[call.problem]
+    if call.answer:
+        problem = replace(problem, answer=call.answer)
+    completions = [make_completion(text, setting.prompt_tail) for text in call.texts]
     try:
-        reply = _KINDS[call.kind](verifier, call)
+        reply = _KINDS[call.kind](setting.verifier, problem, completions, call)
     except Exception as error:
         reply = Reply(fault="raises", evidence=describe(error))
     return replace(reply, cpu_s=time.process_time() - started)
@@ -101,54 +121,64 @@ def describe(error: BaseException) -> str:
     while step is not None:
         where = f" (line {step.tb_lineno} of {step.tb_frame.f_code.co_name})"
         step = step.tb_next
-    return f"{type(error).__name__}: {str(error)[:200]}{where}"
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}{where}"
 
 
-def _check_gold(verifier: Verifier, call: Call) -> Reply:
-    return _text(verifier.check_gold(call.problem), "check_gold")
+def _check_gold(verifier: Verifier, problem: Problem, _: list[Completion], __: Call) -> Reply:
+    return _text(verifier.check_gold(problem), "check_gold")
 
 
-def _render_gold(verifier: Verifier, call: Call) -> Reply:
-    return _text(verifier.render_gold(call.problem), "render_gold")
+def _render_gold(verifier: Verifier, problem: Problem, _: list[Completion], __: Call) -> Reply:
+    return _text(verifier.render_gold(problem), "render_gold")
 
 
 def _text(value: object, method: str) -> Reply:
     if value is None or isinstance(value, str):
         return Reply(text=value)
     return Reply(
-        fault="wrong_type", evidence=f"{method} returned a {type(value).__name__}, not a text or None"
+        fault="wrong_type",
+        evidence=f"{method} returned a {type(value).__name__}, not a text or None",
     )
 
 
-def _verify(verifier: Verifier, call: Call) -> Reply:
-    handed = list(call.completions)
-    before = _snapshot(call.problem, call.completions)
-    verdicts: Any = verifier.verify(call.problem, handed)
-    changed = _what_changed(before, _snapshot(call.problem, call.completions), handed, call.completions)
+def _verify(verifier: Verifier, problem: Problem, handed: list[Completion], _: Call) -> Reply:
+    kept = tuple(handed)
+    before = _snapshot(problem, kept)
+    verdicts: Any = verifier.verify(problem, handed)
+    changed = _what_changed(before, _snapshot(problem, kept), handed, kept)
     if not isinstance(verdicts, (list, tuple)):
         return Reply(
             fault="wrong_type", evidence=f"verify returned a {type(verdicts).__name__}, not a list"
         )
-    if len(verdicts) != len(call.completions):
+    if len(verdicts) != len(kept):
         return Reply(
-            fault="wrong_length",
-            evidence=f"{len(verdicts)} verdicts for {len(call.completions)} completions",
+            fault="wrong_length", evidence=f"{len(verdicts)} verdicts for {len(kept)} completions"
         )
     scores = tuple(_score(v) for v in verdicts)
     return Reply(scores=scores, fault="mutates_inputs" if changed else "", evidence=changed)
 
 
-def _verify_in_thread(verifier: Verifier, call: Call) -> Reply:
+def _verify_in_thread(
+    verifier: Verifier, problem: Problem, handed: list[Completion], call: Call
+) -> Reply:
     """Verify off the main thread, where rewards that rely on signals stop working."""
     box: list[Reply] = []
-    worker = threading.Thread(target=lambda: box.append(perform(verifier, replace(call, kind="verify"))))
+
+    def work() -> None:
+        try:
+            box.append(_verify(verifier, problem, handed, call))
+        except Exception as error:
+            box.append(Reply(fault="raises", evidence=describe(error)))
+
+    worker = threading.Thread(target=work)
     worker.start()
     worker.join()
     return box[0]
 
 
-def _memory(verifier: Verifier, call: Call) -> Reply:
-    """Verify ``rounds`` long texts, each seen once; report the bytes still held after the second half."""
+def _memory(verifier: Verifier, problem: Problem, handed: list[Completion], call: Call) -> Reply:
+    """Verify ``rounds`` long texts, each seen once; report bytes still held after the second
+    half."""
     tracemalloc.start()
     try:
         held = 0
@@ -156,8 +186,7 @@ def _memory(verifier: Verifier, call: Call) -> Reply:
             if i == call.rounds // 2:
                 held = tracemalloc.get_traced_memory()[0]
             filler = f"round {i} says so; " * (MEMORY_TEXT // 18)
-            base = call.completions[0]
-            verifier.verify(call.problem, [replace(base, text=f"{filler}\n{base.text}")])
+            verifier.verify(problem, [replace(handed[0], text=f"{filler}\n{handed[0].text}")])
         return Reply(grown=tracemalloc.get_traced_memory()[0] - held)
     finally:
         tracemalloc.stop()
@@ -211,12 +240,14 @@ def _what_changed(
     before: tuple[Any, ...],
     after: tuple[Any, ...],
     handed: list[Completion],
-    completions: Sequence[Completion],
+    kept: Sequence[Completion],
 ) -> str:
-    if len(handed) != len(completions) or any(
-        a is not b for a, b in zip(handed, completions, strict=True)
-    ):
-        return f"the list of completions it was handed: {len(completions)} before, {len(handed)} after, or reordered"
+    if len(handed) != len(kept):
+        return (
+            f"the list of completions had {len(kept)} items before the call and {len(handed)} after"
+        )
+    if any(a is not b for a, b in zip(handed, kept, strict=True)):
+        return "the list of completions was reordered or its items replaced"
     names = ("problem.id", "problem.messages", "problem.answer", "problem.info", "completions")
     changed = [n for n, a, b in zip(names, before, after, strict=True) if a != b]
     return f"{', '.join(changed)} differ after the call" if changed else ""

@@ -1,10 +1,11 @@
 """Call a verifier where it may hang, crash, leak or write without taking the audit with it.
 
-Calls run in order inside a forked child (its main thread, so that rewards which use signals behave as in
-a trainer). The parent waits for each reply up to the deadline, kills the child's whole process group when
-it is late, names the call, and forks again for the rest. A thread alone could not do that: a regular
-expression or a big integer power keeps the interpreter lock. Where ``fork`` does not exist, a daemon
-thread is the fallback: late calls are named all the same, except those that keep the lock.
+Calls run in order inside a forked child (its main thread, so that rewards which use signals behave
+as in a trainer). The parent waits for each reply up to the deadline, kills the child's whole
+process group when it is late, names the call, and forks again for the rest. A thread alone could
+not do that: a regular expression or a big integer power keeps the interpreter lock. Where ``fork``
+does not exist, a daemon thread is the fallback: late calls are named all the same, except those
+that keep the lock.
 """
 
 from __future__ import annotations
@@ -22,154 +23,212 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any
 
-from verigrad.audit.calls import Call, Reply, perform
-from verigrad.types import Verifier
+from verigrad.audit.calls import Call, Reply, Setting, perform
 
 MEMORY_BYTES = 6 << 30
-"""Address space a child may add to what it inherits; a memory bomb then raises instead of swapping."""
-MAX_LOST = 3
+"""Address space a child may add to what it inherits; a memory bomb then raises instead of
+swapping."""
+MAX_LOST = 4
 """Children lost (late or dead) before the rest of the calls is given up."""
-
-Progress = Callable[[int, int], None]
-
-
-@dataclass(frozen=True, slots=True)
-class _Lost:
-    """Why no reply came for a call."""
-
-    fault: str
-    evidence: str
+_GIVEN_UP = f"given up after {MAX_LOST} lost calls"
 
 
-def run_calls(
-    verifier: Verifier,
-    calls: Sequence[Call],
-    *,
-    deadline_s: float,
-    on_reply: Progress | None = None,
-    fork: bool = hasattr(os, "fork"),
-) -> list[Reply]:
-    """Perform the calls in order and return one reply each; late or deadly calls reply with a fault.
+class Caller:
+    """Owns the child that makes the calls. Use as a context manager; nothing of it survives the
+    block.
 
-    Every child starts from the parent's untouched verifier: a second ``run_calls`` is a fresh instance.
-    After three lost children the remaining replies carry the fault ``not_run``.
+    ``deadline_s`` bounds every call; the first call of the first child may take ``start_s``, since
+    it loads what the verifier imports lazily. ``fork=False`` runs the calls in a daemon thread
+    instead.
     """
-    replies: list[Reply] = []
-    lost = 0
-    start = _in_child if fork else _in_thread
-    while len(replies) < len(calls):
-        if lost >= MAX_LOST:
-            replies.append(Reply(fault="not_run", evidence="given up after three lost calls"))
-            continue
-        loss = start(verifier, calls[len(replies) :], deadline_s, replies, len(calls), on_reply)
-        if loss is not None:
-            lost += 1
-            replies.append(Reply(fault=loss.fault, evidence=loss.evidence))
-    return replies
+
+    def __init__(
+        self,
+        setting: Setting,
+        *,
+        deadline_s: float,
+        start_s: float,
+        fork: bool = hasattr(os, "fork"),
+    ) -> None:
+        self._setting = setting
+        self._deadline_s = deadline_s
+        self._start_s = max(start_s, deadline_s)
+        self._fork = fork
+        self._worker: _Child | _Thread | None = None
+        self._lost = 0
+        self.num_calls = 0
+
+    def __enter__(self) -> Caller:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stop()
+
+    @property
+    def given_up(self) -> bool:
+        """True when so many calls were lost that no more are made."""
+        return self._lost >= MAX_LOST
+
+    def run(self, calls: Sequence[Call]) -> list[Reply]:
+        """Perform the calls in order; late or deadly ones reply with the fault ``hangs`` or
+        ``crashes``."""
+        return [self._one(call) for call in calls]
+
+    def _one(self, call: Call) -> Reply:
+        if self.given_up:
+            return Reply(fault="not_run", evidence=_GIVEN_UP)
+        if self._worker is None:
+            self._worker = (_Child if self._fork else _Thread)(self._setting)
+        limit = self._start_s if self.num_calls == 0 else self._deadline_s
+        self.num_calls += 1
+        reply = self._worker.ask(call, limit)
+        if reply.fault in ("hangs", "crashes"):
+            self._lost += 1
+            self._stop()
+        return reply
+
+    def _stop(self) -> None:
+        if self._worker is not None:
+            self._worker.stop()
+            self._worker = None
 
 
-def _in_child(
-    verifier: Verifier,
-    calls: Sequence[Call],
-    deadline_s: float,
-    replies: list[Reply],
-    total: int,
-    on_reply: Progress | None,
-) -> _Lost | None:
-    read_fd, write_fd = os.pipe()
-    with tempfile.TemporaryFile() as output, contextlib.ExitStack() as stack:
-        stack.callback(os.close, read_fd)
+class _Child:
+    """A forked process that performs calls one by one; requests and replies are length-prefixed
+    pickles."""
+
+    def __init__(self, setting: Setting) -> None:
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115 (closed by stop, which outlives this block)
+        ask_read, self._ask = os.pipe()
+        self._hear, reply_write = os.pipe()
         sys.stdout.flush()
         sys.stderr.flush()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # fork beside threads: the child execs nothing
-            pid = os.fork()
-        if pid == 0:
-            _child_main(verifier, calls, read_fd, write_fd, output.fileno())
-        os.close(write_fd)
+            # Forking beside threads: the child only calls the verifier and ends with _exit.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            self._pid = os.fork()
+        if self._pid == 0:
+            os.close(self._ask)
+            os.close(self._hear)
+            _serve(setting, ask_read, reply_write, self._output.fileno())
+        os.close(ask_read)
+        os.close(reply_write)
+
+    def ask(self, call: Call, limit_s: float) -> Reply:
+        """Return the child's reply, or one with the fault ``hangs`` or ``crashes``."""
+        due = time.monotonic() + limit_s
         try:
-            return _listen(read_fd, pid, len(calls), deadline_s, replies, total, on_reply, output)
-        finally:
-            _end(pid)
-
-
-def _listen(
-    fd: int,
-    pid: int,
-    expected: int,
-    deadline_s: float,
-    replies: list[Reply],
-    total: int,
-    on_reply: Progress | None,
-    output: tempfile._TemporaryFileWrapper[bytes],
-) -> _Lost | None:
-    """Collect replies until all came, one is late, or the child is gone."""
-    buffer = b""
-    for _ in range(expected):
-        due = time.monotonic() + deadline_s
-        while True:
-            if len(buffer) >= 4:
-                (size,) = struct.unpack("!I", buffer[:4])
-                if len(buffer) >= 4 + size:
-                    replies.append(pickle.loads(buffer[4 : 4 + size]))
-                    buffer = buffer[4 + size :]
-                    break
+            _send(self._ask, call)
+        except BrokenPipeError:
+            return Reply(fault="crashes", evidence=self._how_it_ended())
+        buffer = b""
+        while len(buffer) < 4 or len(buffer) < 4 + struct.unpack("!I", buffer[:4])[0]:
             wait = due - time.monotonic()
-            if wait <= 0 or not select.select([fd], [], [], wait)[0]:
-                return _Lost("hangs", f"no verdict within {deadline_s:g} s")
-            chunk = os.read(fd, 1 << 16)
+            if wait <= 0 or not select.select([self._hear], [], [], wait)[0]:
+                return Reply(fault="hangs", evidence=f"no verdict within {limit_s:g} s")
+            chunk = os.read(self._hear, 1 << 16)
             if not chunk:
-                return _Lost("crashes", _how_it_ended(pid, output))
+                return Reply(fault="crashes", evidence=self._how_it_ended())
             buffer += chunk
-        if on_reply is not None:
-            on_reply(len(replies), total)
-    return None
+        return pickle.loads(buffer[4:])
+
+    def stop(self) -> None:
+        """Kill what is left of the child's process group and reap the child."""
+        for kill in (os.killpg, os.kill):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                kill(self._pid, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self._pid, 0)
+        os.close(self._ask)
+        os.close(self._hear)
+        self._output.close()
+
+    def _how_it_ended(self) -> str:
+        _, status = os.waitpid(self._pid, 0)
+        code = os.waitstatus_to_exitcode(status)
+        how = f"exit status {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
+        self._output.seek(0)
+        tail = self._output.read().decode("utf-8", "replace").strip().splitlines()
+        return f"the process ended with {how}" + (f": {tail[-1][:200]}" if tail else "")
 
 
-def _how_it_ended(pid: int, output: tempfile._TemporaryFileWrapper[bytes]) -> str:
-    _, status = os.waitpid(pid, 0)
-    code = os.waitstatus_to_exitcode(status)
-    how = f"exit status {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
-    output.seek(0)
-    tail = output.read().decode("utf-8", "replace").strip().splitlines()
-    return f"the process ended with {how}" + (f": {tail[-1]}" if tail else "")
+class _Thread:
+    """The fallback without fork: a daemon thread, left behind when it is late."""
+
+    def __init__(self, setting: Setting) -> None:
+        self._calls: queue.SimpleQueue[Call | None] = queue.SimpleQueue()
+        self._replies: queue.SimpleQueue[Reply] = queue.SimpleQueue()
+        threading.Thread(
+            target=self._work, args=(setting,), daemon=True, name="verigrad-audit"
+        ).start()
+
+    def _work(self, setting: Setting) -> None:
+        while (call := self._calls.get()) is not None:
+            self._replies.put(perform(setting, call))
+
+    def ask(self, call: Call, limit_s: float) -> Reply:
+        """Return the thread's reply, or one with the fault ``hangs``."""
+        self._calls.put(call)
+        try:
+            return self._replies.get(timeout=limit_s)
+        except queue.Empty:
+            return Reply(fault="hangs", evidence=f"no verdict within {limit_s:g} s")
+
+    def stop(self) -> None:
+        """Let the thread end after its current call."""
+        self._calls.put(None)
 
 
-def _end(pid: int) -> None:
-    """Kill what is left of the child's process group and reap the child."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
-    with contextlib.suppress(ChildProcessError):
-        os.waitpid(pid, 0)
-
-
-def _child_main(
-    verifier: Verifier, calls: Sequence[Call], read_fd: int, write_fd: int, output_fd: int
-) -> None:
-    """Serve the calls and leave without running the parent's exit handlers."""
-    code = 70
+def _serve(setting: Setting, ask: int, reply: int, output: int) -> None:
+    """The child: serve calls until the parent is gone, and leave without the parent's exit
+    handlers."""
     try:
         os.setsid()
-        os.close(read_fd)
-        os.dup2(output_fd, 1)
-        os.dup2(output_fd, 2)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
         _bound_memory()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
             signal.signal(number, signal.SIG_DFL)
         _reseed()
-        for call in calls:
-            data = pickle.dumps(perform(verifier, call))
-            view = memoryview(struct.pack("!I", len(data)) + data)
-            while view:
-                view = view[os.write(write_fd, view) :]
-        code = 0
+        while (call := _receive(ask)) is not None:
+            _send(reply, perform(setting, call))
+        os._exit(0)
     finally:
-        os._exit(code)
+        os._exit(70)  # reached only by an exception no handler took, such as SystemExit
+
+
+def _send(fd: int, value: object) -> None:
+    data = pickle.dumps(value)
+    view = memoryview(struct.pack("!I", len(data)) + data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def _receive(fd: int) -> Any:
+    """The next message of a pipe, None at its end."""
+    head = _read(fd, 4)
+    return None if head is None else pickle.loads(_read(fd, struct.unpack("!I", head)[0]) or b"")
+
+
+def _read(fd: int, size: int) -> bytes | None:
+    data = b""
+    while len(data) < size:
+        chunk = os.read(fd, min(size - len(data), 1 << 16))
+        if not chunk:
+            return None
+        data += chunk
+    return data
 
 
 def _reseed() -> None:
@@ -193,28 +252,3 @@ def _bound_memory() -> None:
     resource.setrlimit(
         resource.RLIMIT_AS, (bound if hard == resource.RLIM_INFINITY else min(bound, hard), hard)
     )
-
-
-def _in_thread(
-    verifier: Verifier,
-    calls: Sequence[Call],
-    deadline_s: float,
-    replies: list[Reply],
-    total: int,
-    on_reply: Progress | None,
-) -> _Lost | None:
-    inbox: queue.SimpleQueue[Reply] = queue.SimpleQueue()
-
-    def serve() -> None:
-        for call in calls:
-            inbox.put(perform(verifier, call))
-
-    threading.Thread(target=serve, daemon=True, name="verigrad-audit").start()
-    for _ in calls:
-        try:
-            replies.append(inbox.get(timeout=deadline_s))
-        except queue.Empty:
-            return _Lost("hangs", f"no verdict within {deadline_s:g} s")
-        if on_reply is not None:
-            on_reply(len(replies), total)
-    return None
