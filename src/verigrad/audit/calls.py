@@ -31,6 +31,14 @@ _BROKEN_WORDS: tuple[tuple[str, str], ...] = (
 )
 """How the reason of a BROKEN verdict is read; what none of these matches is an exception."""
 
+_BROKEN_STARTS = {
+    "raises": "raised ",
+    "crashes": "the worker process died",
+    "not_run": "not called",
+    "hangs": "deadline",
+}
+"""Finding -> how the reason of a foreign reward's BROKEN verdict begins, whatever follows."""
+
 MEMORY_TEXT = 20_000
 """Characters of each completion of the memory probe."""
 
@@ -111,6 +119,8 @@ def perform(setting: Setting, call: Call) -> Reply:
         reply = _KINDS[call.kind](setting.verifier, problem, completions, call)
     except Exception as error:
         reply = Reply(fault="raises", evidence=describe(error))
+    except SystemExit as error:  # it would end the trainer too
+        reply = Reply(fault="crashes", evidence=f"it ends the process: {describe(error)}")
     return replace(reply, cpu_s=time.process_time() - started)
 
 
@@ -154,7 +164,7 @@ def _verify(verifier: Verifier, problem: Problem, handed: list[Completion], _: C
         return Reply(
             fault="wrong_length", evidence=f"{len(verdicts)} verdicts for {len(kept)} completions"
         )
-    scores = tuple(_score(v) for v in verdicts)
+    scores = tuple(_score(v, verifier.name) for v in verdicts)
     return Reply(scores=scores, fault="mutates_inputs" if changed else "", evidence=changed)
 
 
@@ -201,12 +211,12 @@ _KINDS = {
 }
 
 
-def _score(verdict: object) -> Score:
+def _score(verdict: object, name: str) -> Score:
     if not isinstance(verdict, Verdict):
         return Score("", None, f"a {type(verdict).__name__} instead of a Verdict", "wrong_type")
     outcome, reward, reason = str(verdict.outcome), verdict.reward, str(verdict.reason)[:300]
     if verdict.outcome is Outcome.BROKEN:
-        return Score(outcome, None, reason, _broken_fault(reason))
+        return Score(outcome, None, reason, _broken_fault(reason.removeprefix(f"{name}: ")))
     if reward is None:
         return Score(outcome, None, f"outcome {outcome} with reward None", "no_reward")
     if not isinstance(reward, numbers.Real):
@@ -220,6 +230,9 @@ def _score(verdict: object) -> Score:
 
 
 def _broken_fault(reason: str) -> str:
+    for name, start in _BROKEN_STARTS.items():
+        if reason.startswith(start):
+            return name
     for name, pattern in _BROKEN_WORDS:
         if re.search(pattern, reason, re.IGNORECASE if name != "no_reward" else 0):
             return name

@@ -32,9 +32,10 @@ from verigrad.audit.calls import Call, Reply, Setting, perform
 MEMORY_BYTES = 6 << 30
 """Address space a child may add to what it inherits; a memory bomb then raises instead of
 swapping."""
-MAX_LOST = 4
-"""Children lost (late or dead) before the rest of the calls is given up."""
-_GIVEN_UP = f"given up after {MAX_LOST} lost calls"
+MAX_LATE = 4
+"""Late calls before the rest of the calls is given up; each has cost a whole deadline."""
+MAX_CRASHED = 40
+"""Calls that ended the process before the rest is given up."""
 
 
 class Caller:
@@ -59,7 +60,8 @@ class Caller:
         self._start_s = max(start_s, deadline_s)
         self._fork = fork
         self._worker: _Child | _Thread | None = None
-        self._lost = 0
+        self._late = 0
+        self._crashed = 0
         self.num_calls = 0
 
     def __enter__(self) -> Caller:
@@ -76,7 +78,7 @@ class Caller:
     @property
     def given_up(self) -> bool:
         """True when so many calls were lost that no more are made."""
-        return self._lost >= MAX_LOST
+        return self._late >= MAX_LATE or self._crashed >= MAX_CRASHED
 
     def run(self, calls: Sequence[Call]) -> list[Reply]:
         """Perform the calls in order; late or deadly ones reply with the fault ``hangs`` or
@@ -85,14 +87,16 @@ class Caller:
 
     def _one(self, call: Call) -> Reply:
         if self.given_up:
-            return Reply(fault="not_run", evidence=_GIVEN_UP)
+            return Reply(fault="not_run", evidence="given up after too many lost calls")
         if self._worker is None:
             self._worker = (_Child if self._fork else _Thread)(self._setting)
         limit = self._start_s if self.num_calls == 0 else self._deadline_s
         self.num_calls += 1
         reply = self._worker.ask(call, limit)
+        # a reward with a deadline of its own answers with broken verdicts instead of being late
+        self._late += reply.fault == "hangs" or any(s.fault == "hangs" for s in reply.scores)
+        self._crashed += reply.fault == "crashes"
         if reply.fault in ("hangs", "crashes"):
-            self._lost += 1
             self._stop()
         return reply
 

@@ -226,10 +226,11 @@ def _length_finding(record: Record) -> list[Finding]:
         gap = max(abs(a - b) for a, b in zip(wrong, right, strict=True))
         # a digit more in the wrong answer may move a reward that counts characters
         apart += gap > max(SAME, 0.05 * max(_spread(wrong), _spread(right)))
-        shown_rewards = ", ".join(f"{r:g}" for r in wrong)
+        paid = ", ".join(f"{r:g}" for r in wrong)
+        size = f"{len(texts[0])} to {len(texts[-2])} characters"
         example = example or (
-            f"{record.problems[number].id}: with {', '.join(map(str, LENGTHS))} sentences of filler "
-            f"a wrong answer ({len(texts[0])} to {len(texts[-2])} characters) gets {shown_rewards}"
+            f"{record.problems[number].id}: a wrong answer behind "
+            f"{', '.join(map(str, LENGTHS))} sentences ({size}) gets {paid}"
         )
     if not moved:
         return []

@@ -158,8 +158,13 @@ def _show_cases(record: Record, caller: Caller, cases: Sequence[Case], budget_s:
             return
         no_gold = not record.forms[0].text
         wanted = [c for c in group if not no_gold or c.probe == "empty"]
+        noted = len(record.faults)
         reply = _ask(record, caller, number, tuple(c.text for c in wanted))
-        scores = reply.scores or _one_by_one(record, caller, number, wanted, reply)
+        scores = reply.scores
+        if not scores:
+            scores = _one_by_one(record, caller, number, wanted, reply)
+            if len(record.faults) > noted + 1:
+                del record.faults[noted]  # the text that does it says more than its group
         record.seen += list(zip(wanted, scores, strict=True))
 
 

@@ -134,7 +134,7 @@ def audit_spec(
 
 
 def _fitting(verifier: Verifier) -> tuple[Problem, ...]:
-    """The built-in problems whose gold this verifier reads; all of them where it reads hardly any."""
+    """The built-in problems whose gold this verifier reads; all where it reads hardly any."""
     everything = sample_problems()
     calls = [Call("check_gold", i) for i in range(len(everything))]
     deadline_s, start_s = _limits(verifier, 5.0, 60.0)
