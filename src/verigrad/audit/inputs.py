@@ -32,7 +32,7 @@ class _Spy:
         self.changed = ""
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        before = {k: copy.deepcopy(v) for k, v in named.items()}
+        before = _copies(named)
         reward = self._target(*args, **named)
         for name, old in before.items():
             if not _same(old, named[name]):
@@ -89,6 +89,16 @@ def changed_inputs(setting: Setting, forms: Sequence[Form], *, limit_s: float) -
                     f"problem {setting.problems[form.problem].id!r}: {reply.scores[0].reason}"
                 )
     return found
+
+
+def _copies(named: dict[str, Any]) -> dict[str, Any]:
+    copies: dict[str, Any] = {}
+    for name, value in named.items():
+        try:
+            copies[name] = copy.deepcopy(value)
+        except Exception:  # a framework's own object (a trainer's state) isn't data to compare
+            continue
+    return copies
 
 
 def _same(one: Any, other: Any) -> bool:

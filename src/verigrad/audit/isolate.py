@@ -93,8 +93,9 @@ class Caller:
         limit = self._start_s if self.num_calls == 0 else self._deadline_s
         self.num_calls += 1
         reply = self._worker.ask(call, limit)
-        # a reward with a deadline of its own answers with broken verdicts instead of being late
-        self._late += reply.fault == "hangs" or any(s.fault == "hangs" for s in reply.scores)
+        # a reward in a worker of its own answers with broken verdicts instead of being lost
+        lost_inside = any(s.fault in ("hangs", "crashes") for s in reply.scores)
+        self._late += reply.fault == "hangs" or lost_inside
         self._crashed += reply.fault == "crashes"
         if reply.fault in ("hangs", "crashes"):
             self._stop()
@@ -201,6 +202,8 @@ def _serve(setting: Setting, ask: int, reply: int, output: int) -> None:
         os.dup2(nothing, 0)
         os.dup2(output, 1)
         os.dup2(output, 2)
+        # a notebook or a test may have put another stream in the place of descriptor 1
+        sys.stdout = sys.stderr = open(output, "w", buffering=1, closefd=False)  # noqa: SIM115
         _bound_memory()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
             signal.signal(number, signal.SIG_DFL)
