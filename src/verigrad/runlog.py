@@ -142,16 +142,24 @@ class RunWriter:
 
     @classmethod
     def reopen(
-        cls, path: str | Path, *, step: int, listeners: Sequence[Listener] = ()
+        cls,
+        path: str | Path,
+        *,
+        step: int,
+        cold_started: bool = False,
+        listeners: Sequence[Listener] = (),
     ) -> RunWriter:
-        """Continue a run after ``step``: torn tails are repaired and records of later steps removed."""
+        """Continue a run after ``step``: torn tails are repaired, records of later steps removed.
+
+        Records of a supervised start stay where it is behind the run (``cold_started``).
+        """
         path = Path(path)
         if not (path / "recipe.toml").exists():
             raise RunDirectoryError(f"{path} is not a run: it has no recipe.toml.")
         for sub in ("rollouts", "evaluations", "checkpoints"):
             (path / sub).mkdir(parents=True, exist_ok=True)
         for name in ("metrics.jsonl", "findings.jsonl"):
-            _rewrite_until(path / name, step)
+            _rewrite_until(path / name, step, keep_supervised=cold_started or step > 0)
         for file in (path / "rollouts").glob("step-*.jsonl"):
             if int(file.stem.removeprefix("step-")) > step:
                 file.unlink()
@@ -348,10 +356,11 @@ def read_jsonl(path: Path) -> Iterator[dict[str, Any]]:
                 yield json.loads(line)
 
 
-def _rewrite_until(path: Path, step: int) -> None:
+def _rewrite_until(path: Path, step: int, *, keep_supervised: bool) -> None:
     """Keep the whole records up to ``step`` and drop the rest, torn tail included.
 
-    Supervised steps count from 1 of their own and lie before every RL step, so after one they all stay.
+    Supervised steps count from 1 of their own and lie before every RL step, so they all stay or
+    all go.
     """
     if not path.exists():
         return
@@ -361,8 +370,8 @@ def _rewrite_until(path: Path, step: int) -> None:
             record = json.loads(raw)
         except (json.JSONDecodeError, UnicodeDecodeError):
             continue
-        cold_start = step > 0 and record.get("phase") == "sft"
-        if cold_start or record.get("step", 0) <= step:
+        supervised = record.get("phase") == "sft"
+        if keep_supervised if supervised else record.get("step", 0) <= step:
             kept.append(json.dumps(record, ensure_ascii=False))
     write_atomic(path, "".join(line + "\n" for line in kept))
 

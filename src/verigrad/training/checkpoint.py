@@ -55,6 +55,9 @@ def save_checkpoint(
         temporary.mkdir(parents=True)
         policy.save(temporary)
         save_file(_moments(policy, optimizer), str(temporary / "trainer.safetensors"))
+        if policy.reference is not None:
+            reference = {n: p.detach().cpu() for n, p in policy.reference.named_parameters()}
+            save_file(reference, str(temporary / "reference.safetensors"))
         (temporary / "trainer.json").write_text(json.dumps(vars(state)), encoding="utf-8")
         _seal(temporary)
         shutil.rmtree(final, ignore_errors=True)
@@ -179,6 +182,8 @@ def restore(folder: Path, policy: Policy, optimizer: torch.optim.Optimizer) -> T
                 f"checkpoint {folder}: weight {name!r} is missing or has another shape; is it of another model?"
             )
     policy.load_trained(weights)
+    if policy.reference is not None:
+        _restore_reference(folder, policy.reference)
     by_name: dict[str, dict[str, Tensor]] = {}
     for key, value in tensors.items():
         kind, _, name = key.partition("/")
@@ -190,6 +195,19 @@ def restore(folder: Path, policy: Policy, optimizer: torch.optim.Optimizer) -> T
             k: (v.clone() if v.dim() == 0 else v.to(p.device).clone()) for k, v in moments.items()
         }
     return state
+
+
+def _restore_reference(folder: Path, reference: torch.nn.Module) -> None:
+    file = folder / "reference.safetensors"
+    if not file.is_file():
+        raise CheckpointError(
+            f"checkpoint {folder} has no reference policy, and the objective needs the one it started "
+            "with. Resume with objective.kl = 'none', or start again."
+        )
+    stored = load_file(str(file))
+    with torch.no_grad():
+        for name, p in reference.named_parameters():
+            p.copy_(stored[name])
 
 
 def load_weights(folder: Path) -> dict[str, Tensor]:

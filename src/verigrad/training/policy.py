@@ -66,6 +66,12 @@ class Policy:
             model.save_pretrained(str(folder))
             self.tokenizer.save_pretrained(str(folder))
 
+    def refresh_reference(self) -> None:
+        """Make the reference the present policy: RL stays near where it started, not the model
+        before its supervised start."""
+        if self.reference is not None:
+            self.reference.load_state_dict(self.model.state_dict())
+
     def load_trained(self, state: Mapping[str, Tensor]) -> None:
         """Copy trained parameters back in (resume); every name must be there with its shape."""
         with torch.no_grad():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +19,7 @@ from verigrad.objective import Objective
 from verigrad.problems import ProblemSet, load_problems, render_all
 from verigrad.rollout.native import NativeEngine
 from verigrad.runlog import Listener, RunReader, RunWriter, machine_record
-from verigrad.training.checkpoint import TrainerState, find_checkpoint, restore
+from verigrad.training.checkpoint import TrainerState, find_checkpoint, read_state, restore
 from verigrad.training.evaluate import evaluate, measure
 from verigrad.training.grpo import grpo, save
 from verigrad.training.load import check_model_path, model_facts
@@ -221,8 +220,13 @@ def _open(
     listeners: Sequence[Listener],
 ) -> RunWriter:
     if resume and (run_dir / "recipe.toml").exists():
-        step = json.loads((checkpoint / "trainer.json").read_text())["step"] if checkpoint else 0
-        return RunWriter.reopen(run_dir, step=step, listeners=listeners)
+        state = read_state(checkpoint) if checkpoint else None
+        return RunWriter.reopen(
+            run_dir,
+            step=state.step if state else 0,
+            cold_started=state.cold_started if state else False,
+            listeners=listeners,
+        )
     return RunWriter.create(run_dir, force=force or resume, listeners=listeners)
 
 

@@ -49,6 +49,7 @@ def cold_start(run: Session) -> bool:
     )  # fmt: skip
     learn(run, examples)
     version = run.state.version + 1
+    run.policy.refresh_reference()
     run.engine.load(run.policy.weights(), version=version)
     run.state = replace(run.state, version=version, cold_started=True)
     return True
@@ -124,7 +125,7 @@ def _step(
         )  # fmt: skip
         loss = -scores.logprobs_BT.sum() / tokens
         loss.backward()
-        total += float(loss)
+        total += float(loss.detach())
     torch.nn.utils.clip_grad_norm_(policy.trained(), 1.0)
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
