@@ -3,7 +3,8 @@
 Data walks one way: ``Problem -> Prompt -> Completion -> Verdict -> Group -> Batch -> weights``.
 Every record here is frozen; nobody writes into what it was handed. This file loads without torch.
 
-Shape legend for tensors: P prompts, G group, B completions in a batch, T completion tokens, V vocabulary.
+Shape legend for tensors: P prompts, G group, B completions in a batch, T completion tokens, V
+vocabulary.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ class Message:
 class Problem:
     """What is to be solved, and what the verifier may know about it.
 
-    ``messages`` holds the question as chat turns (a plain question is one user turn). ``answer`` is the gold
-    answer as text, or None where the verifier needs none (constraints then sit in ``info``). ``info`` keeps
-    every other column of the source row untouched.
+    ``messages`` holds the question as chat turns (a plain question is one user turn). ``answer`` is
+    the gold answer as text, or None where the verifier needs none (constraints then sit in
+    ``info``). ``info`` keeps every other column of the source row untouched.
     """
 
     id: str
@@ -71,10 +72,11 @@ class FinishReason(StrEnum):
 class Completion:
     """What the engine sampled for one prompt.
 
-    ``token_ids`` and ``sampler_logprobs`` have the same length; the end-of-sequence token, when sampled, is
-    part of both. ``forced`` lists positions that were inserted (thinking budget) and are never trained on.
-    ``prompt_tail`` is the end of the prompt, which a format verifier needs when the template prefills
-    ``<think>``. ``version`` is the version of the weights that sampled it.
+    ``token_ids`` and ``sampler_logprobs`` have the same length; the end-of-sequence token, when
+    sampled, is part of both. ``forced`` lists positions that were inserted (thinking budget) and
+    are never trained on. ``prompt_tail`` is the end of the prompt, which a format verifier needs
+    when the template prefills ``<think>``. ``version`` is the version of the weights that sampled
+    it.
     """
 
     text: str
@@ -106,9 +108,9 @@ class Outcome(StrEnum):
 class Verdict:
     """The verifier's word on one completion.
 
-    ``reward`` is None exactly when the outcome is BROKEN; otherwise a finite number, 1.0 for CORRECT and 0.0
-    for WRONG and UNPARSED unless partial credit was asked for. ``parts`` holds named component rewards, in
-    the order the recipe lists them.
+    ``reward`` is None exactly when the outcome is BROKEN; otherwise a finite number, 1.0 for
+    CORRECT and 0.0 for WRONG and UNPARSED unless partial credit was asked for. ``parts`` holds
+    named component rewards, in the order the recipe lists them.
     """
 
     outcome: Outcome
@@ -138,8 +140,9 @@ class Verdict:
 class Verifier(Protocol):
     """Turns completions into verdicts; every verifier, ours or foreign, is one of these.
 
-    ``verify`` takes one problem and the completions sampled for it and returns one verdict each, in order. It never
-    raises for what a completion contains; it returns BROKEN for its own failures and for an unusable gold.
+    ``verify`` takes one problem and the completions sampled for it and returns one verdict each, in
+    order. It never raises for what a completion contains; it returns BROKEN for its own failures
+    and for an unusable gold.
     """
 
     @property
@@ -148,17 +151,20 @@ class Verifier(Protocol):
     def verify(self, problem: Problem, completions: Sequence[Completion]) -> list[Verdict]: ...
 
     def check_gold(self, problem: Problem) -> str | None:
-        """Return None when the problem can be verified, else the reason why not (for example an unparsable answer)."""
+        """Return None when the problem can be verified, else the reason why not (for example an
+        unparsable answer)."""
         ...
 
     def render_gold(self, problem: Problem) -> str | None:
-        """Return a completion text that states the gold answer in the expected format, None where no gold exists."""
+        """Return a completion text that states the gold answer in the expected format, None where
+        no gold exists."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How completions are sampled. Neutral by default, never inherited from a model's generation config."""
+    """How completions are sampled. Neutral by default, never inherited from a model's generation
+    config."""
 
     max_new_tokens: int
     temperature: float = 1.0
@@ -185,20 +191,29 @@ class Group:
 
 @runtime_checkable
 class Engine(Protocol):
-    """Turns prompts into completions. ``load`` is the one arrow that returns: the weights, with their version."""
+    """Turns prompts into completions. ``load`` is the one arrow that returns: the weights, with
+    their version."""
 
     def generate(
-        self, prompts: Sequence[Prompt], sampling: Sampling, *, group_size: int, seed: int,
+        self,
+        prompts: Sequence[Prompt],
+        sampling: Sampling,
+        *,
+        group_size: int,
+        seed: int,
         on_group: Callable[[Group], None] | None = None,
     ) -> list[Group]:
-        """Sample ``group_size`` completions per prompt. Groups return in prompt order; ``on_group`` hears each as it ends.
+        """Sample ``group_size`` completions per prompt. Groups return in prompt order; ``on_group``
+        hears each as it ends.
 
-        The same weights, prompts, sampling and seed give the same completions, whatever else is in the batch.
+        The same weights, prompts, sampling and seed give the same completions, whatever else is in
+        the batch.
         """
         ...
 
     def load(self, weights: Mapping[str, Tensor], *, version: int) -> None:
-        """Take the policy's weights (Hugging Face names); completions sampled from now on carry ``version``."""
+        """Take the policy's weights (Hugging Face names); completions sampled from now on carry
+        ``version``."""
         ...
 
 
@@ -206,8 +221,9 @@ class Engine(Protocol):
 class Batch:
     """One optimiser batch: the rows that carry signal, ragged, with their advantages.
 
-    Row b is completion ``completions[b]`` of ``prompts[b]``; ``group_index[b]`` says which group it belongs to (rows
-    of one group are adjacent). ``advantages`` is a float32 tensor of shape (B,). ``num_*`` count what left before.
+    Row b is completion ``completions[b]`` of ``prompts[b]``; ``group_index[b]`` says which group it
+    belongs to (rows of one group are adjacent). ``advantages`` is a float32 tensor of shape (B,).
+    ``num_*`` count what left before.
     """
 
     prompts: tuple[Prompt, ...]
