@@ -1,4 +1,5 @@
-"""Checkpoints: whole or not there. Written to a temporary name, flushed, hashed, renamed; ``latest`` moves last.
+"""Checkpoints: whole or not there. Written to a temporary name, flushed, hashed, renamed;
+``latest`` moves last.
 
 checkpoints/step-N/
   config.json model.safetensors tokenizer.json ...   Hugging Face format, loads anywhere
@@ -36,7 +37,8 @@ class TrainerState:
     step: int
     version: int
     windows: int
-    """Windows of prompts_per_step problems drawn so far (more than steps where groups are resampled)."""
+    """Windows of prompts_per_step problems drawn so far (more than steps where groups are
+    resampled)."""
     best: float | None
     """Best held-out score so far."""
     fingerprint: str
@@ -46,7 +48,8 @@ class TrainerState:
 def save_checkpoint(
     run: Path, policy: Policy, optimizer: torch.optim.Optimizer, state: TrainerState
 ) -> Path:
-    """Write ``checkpoints/step-N`` whole or not at all. Raises CheckpointError on a full or read-only disk."""
+    """Write ``checkpoints/step-N`` whole or not at all. Raises CheckpointError on a full or
+    read-only disk."""
     final = run / "checkpoints" / f"step-{state.step}"
     temporary = run / "checkpoints" / f".step-{state.step}.tmp"
     _check_space(run, policy)
@@ -67,8 +70,8 @@ def save_checkpoint(
     except OSError as e:
         shutil.rmtree(temporary, ignore_errors=True)
         raise CheckpointError(
-            f"checkpoint {final} could not be written: {e.strerror or e}. Earlier checkpoints are untouched; "
-            "free some space and continue with --resume."
+            f"checkpoint {final} could not be written: {e.strerror or e}. Earlier checkpoints are "
+            "untouched; free some space and continue with --resume."
         ) from e
     return final
 
@@ -80,8 +83,9 @@ def _check_space(run: Path, policy: Policy) -> None:
     free = shutil.disk_usage(run).free
     if free < need * 1.05:
         raise CheckpointError(
-            f"a checkpoint needs about {need / 2**30:.2f} GiB and the disk of {run} has {free / 2**30:.2f} GiB free. "
-            "Free some space, or lower training.keep_last; then continue with --resume."
+            f"a checkpoint needs about {need / 2**30:.2f} GiB and the disk of {run} has "
+            f"{free / 2**30:.2f} GiB free. Free some space, or lower training.keep_last; then "
+            "continue with --resume."
         )
 
 
@@ -145,7 +149,8 @@ def fault_of(folder: Path) -> str | None:
 
 
 def find_checkpoint(run: Path) -> tuple[Path | None, list[str]]:
-    """The newest whole checkpoint (None where none is), and one line for each torn one that was passed over."""
+    """The newest whole checkpoint (None where none is), and one line for each torn one that was
+    passed over."""
     lines: list[str] = []
     for folder in sorted((run / "checkpoints").glob("step-*"), key=_step_of, reverse=True):
         fault = fault_of(folder)
@@ -179,7 +184,8 @@ def restore(folder: Path, policy: Policy, optimizer: torch.optim.Optimizer) -> T
     for name, p in names.items():
         if name not in weights or weights[name].shape != p.shape:
             raise CheckpointError(
-                f"checkpoint {folder}: weight {name!r} is missing or has another shape; is it of another model?"
+                f"checkpoint {folder}: weight {name!r} is missing or has another shape; is it of "
+                "another model?"
             )
     policy.load_trained(weights)
     if policy.reference is not None:
@@ -201,8 +207,8 @@ def _restore_reference(folder: Path, reference: torch.nn.Module) -> None:
     file = folder / "reference.safetensors"
     if not file.is_file():
         raise CheckpointError(
-            f"checkpoint {folder} has no reference policy, and the objective needs the one it started "
-            "with. Resume with objective.kl = 'none', or start again."
+            f"checkpoint {folder} has no reference policy, and the objective needs the one it "
+            "started with. Resume with objective.kl = 'none', or start again."
         )
     stored = load_file(str(file))
     with torch.no_grad():
