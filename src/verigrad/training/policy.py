@@ -24,14 +24,16 @@ Precision = Literal["fp32", "bf16"]
 
 @dataclass(frozen=True)
 class Policy:
-    """The model that is trained. Master weights are float32; ``precision`` is what forward and backward compute in."""
+    """The model that is trained. Master weights are float32; ``precision`` is what forward and
+    backward compute in."""
 
     model: nn.Module
     tokenizer: Any
     precision: Precision
     device: torch.device
     reference: nn.Module | None
-    """Frozen copy for the KL axis, None where the objective needs none (with LoRA: the model without adapters)."""
+    """Frozen copy for the KL axis, None where the objective needs none (with LoRA: the model
+    without adapters)."""
     lora: bool
     notes: tuple[str, ...]
     """What was chosen, and why: lines printed at start-up."""
@@ -56,7 +58,8 @@ class Policy:
         return digest.hexdigest()
 
     def save(self, folder: Path) -> None:
-        """Write weights and tokenizer in Hugging Face format; with LoRA the merged model, adapters beside it."""
+        """Write weights and tokenizer in Hugging Face format; with LoRA the merged model, adapters
+        beside it."""
         model = self.model
         if self.lora:
             model.save_pretrained(str(folder / "adapter"))
@@ -81,7 +84,8 @@ class Policy:
 
 
 def make_policy(recipe: Recipe, objective: Objective) -> Policy:
-    """Load the model of a recipe, choose device and precision, add adapters and a reference where asked for."""
+    """Load the model of a recipe, choose device and precision, add adapters and a reference where
+    asked for."""
     section, seed = recipe.model, recipe.training.seed
     notes: list[str] = []
     device, why = choose_device(section)
@@ -96,8 +100,8 @@ def make_policy(recipe: Recipe, objective: Objective) -> Policy:
     if precision == "bf16" and section.lora is None:
         share = round_masters_once(model)
         notes.append(
-            f"master weights rounded once to bf16 values ({share:.1%} changed): a first small step then moves the bf16 "
-            "policy by no more than the fp32 one"
+            f"master weights rounded once to bf16 values ({share:.1%} changed): a first small step "
+            "then moves the bf16 policy by no more than the fp32 one"
         )
     reference = None
     if needs_reference(objective) and section.lora is None:
@@ -119,7 +123,8 @@ def choose_device(section: ModelSection) -> tuple[torch.device, str]:
     available = torch.cuda.is_available()
     if section.device == "cuda" and not available:
         raise RecipeError(
-            "model.device = 'cuda', but torch sees no GPU. Set model.device = 'auto', or install a CUDA build."
+            "model.device = 'cuda', but torch sees no GPU. Set model.device = 'auto', or install "
+            "a CUDA build."
         )
     if section.device == "cpu":
         return torch.device("cpu"), "the recipe says so"
@@ -171,7 +176,8 @@ def _add_lora(model: nn.Module, section: ModelSection, seed: int) -> nn.Module:
 
 
 def merged_weights(model: nn.Module) -> dict[str, Tensor]:
-    """Weights of a peft model as the base model names them, ``W + scale * B A`` where an adapter sits."""
+    """Weights of a peft model as the base model names them, ``W + scale * B A`` where an adapter
+    sits."""
     from peft.tuners.lora import LoraLayer
 
     merged: dict[str, Tensor] = {}
