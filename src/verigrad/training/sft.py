@@ -24,26 +24,32 @@ Example = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def cold_start(run: Session) -> bool:
-    """Do the supervised start if the recipe and the base model's success rate ask for it; say so either way.
+    """Do the supervised start if the recipe and the base model's success rate ask for it; say so
+    either way.
 
-    Returns True where weights moved. Raises ProblemError where the problems come without worked solutions.
+    Returns True where weights moved. Raises ProblemError where the problems come without worked
+    solutions.
     """
     settings = run.recipe.cold_start
     if settings.when == "never":
         return False
     share = look(run)
-    facts = f"{share:.0%} of {LOOK_PROMPTS} groups have right and wrong answers (RL learns from those only)"
+    facts = (
+        f"{share:.0%} of {LOOK_PROMPTS} groups have right and wrong answers (RL learns from those "
+        "only)"
+    )
     if settings.when == "needed" and share >= settings.min_mixed_frac:
         run.log.note(f"no cold start: {facts}; at least {settings.min_mixed_frac:.0%} is enough")
         return False
     examples = worked_examples(run, settings.examples)
     run.log.note(
-        f"cold start: {facts}. Supervised learning on {len(examples)} worked solutions of training problems, "
-        f"{settings.epochs} epoch(s), learning rate {settings.learning_rate:g}"
+        f"cold start: {facts}. Supervised learning on {len(examples)} worked solutions of training "
+        f"problems, {settings.epochs} epoch(s), learning rate {settings.learning_rate:g}"
     )
     run.log.finding(
         "cold_start", "info", evidence=facts, step=0,
-        cause=f"the base model's share of mixed groups is below cold_start.min_mixed_frac = {settings.min_mixed_frac}"
+        cause="the base model's share of mixed groups is below cold_start.min_mixed_frac = "
+            f"{settings.min_mixed_frac}"
         if settings.when == "needed" else "the recipe asks for it (cold_start.when = 'always')",
         remedy=f"none needed: {len(examples)} worked solutions were learned from before GRPO",
     )  # fmt: skip
@@ -69,8 +75,9 @@ def worked_examples(run: Session, count: int) -> list[Example]:
     usable = [(p, s) for p in run.problems.train if (s := worked_solution(p)) is not None]
     if not usable:
         raise ProblemError(
-            "cold_start needs worked solutions, and problems.source has none (no column 'solution' or the like). "
-            "Set cold_start.when = 'never', or give a source with solutions."
+            "cold_start needs worked solutions, and problems.source has none (no column "
+            "'solution' or the like). Set cold_start.when = 'never', or give a source with "
+            "solutions."
         )
     random.Random(f"cold start {run.recipe.training.seed}").shuffle(usable)
     examples: list[Example] = []
@@ -83,7 +90,8 @@ def worked_examples(run: Session, count: int) -> list[Example]:
 
 
 def learn(run: Session, examples: Sequence[Example]) -> None:
-    """Minimise the mean negative log-likelihood per completion token; one record per optimiser step."""
+    """Minimise the mean negative log-likelihood per completion token; one record per optimiser
+    step."""
     settings, policy = run.recipe.cold_start, run.policy
     training = run.recipe.training.model_copy(update={"learning_rate": settings.learning_rate})
     optimizer = make_optimizer(policy, training)
