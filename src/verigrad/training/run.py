@@ -1,4 +1,5 @@
-"""A recipe -> a finished run directory: check everything cheap first, then load, measure, learn, measure again."""
+"""A recipe -> a finished run directory: check everything cheap first, then load, measure, learn,
+measure again."""
 
 from __future__ import annotations
 
@@ -56,10 +57,12 @@ class Plan:
 
 
 def plan(recipe: Recipe) -> Plan:
-    """Check a recipe whole without loading a model. Raises UsageError's family (exit code 2) for what can't work."""
+    """Check a recipe whole without loading a model. Raises UsageError's family (exit code 2) for
+    what can't work."""
     if recipe.backend.name != "native":
         raise RecipeError(
-            f"backend.name = {recipe.backend.name!r}: `verigrad train` runs the native loop; set backend.name = 'native'."
+            f"backend.name = {recipe.backend.name!r}: `verigrad train` runs the native loop; set "
+            "backend.name = 'native'."
         )
     objective = presets.resolve(recipe.objective.preset, recipe.objective_overrides)
     check_trainable(objective, recipe)
@@ -101,7 +104,8 @@ def check_trainable(objective: Objective, recipe: Recipe) -> None:
     for wrong, name, value, remedy in faults:
         if wrong:
             raise RecipeError(
-                f"objective.{name} = {value!r} is not computed by `verigrad train`. Set objective.{name} = {remedy}."
+                f"objective.{name} = {value!r} is not computed by `verigrad train`. Set "
+                f"objective.{name} = {remedy}."
             )
 
 
@@ -132,7 +136,10 @@ def _verifiable(
     bad = bad_train + bad_heldout
     if not bad:
         return problems, []
-    facts = f"{len(bad)} of {len(problems.train) + len(problems.heldout)} gold answers can't be used by {verifier.name}"
+    facts = (
+        f"{len(bad)} of {len(problems.train) + len(problems.heldout)} gold answers can't be used "
+        f"by {verifier.name}"
+    )
     if recipe.problems.unverifiable == "error" or not train or not heldout:
         raise ProblemError(
             f"{facts}. The first: {bad[0]} Mend the data, choose another verifier, or set "
@@ -145,8 +152,9 @@ def _batch_notes(recipe: Recipe) -> list[str]:
     rollout, training = recipe.rollout, recipe.training
     return [
         f"batch: {rollout.prompts_per_step} prompts x {rollout.group_size} completions = "
-        f"{rollout.prompts_per_step * rollout.group_size} a step, {training.updates_per_rollout} update(s) x "
-        f"{training.passes_per_rollout} pass(es), learning rate {training.learning_rate:g} ({training.schedule})",
+        f"{rollout.prompts_per_step * rollout.group_size} a step, {training.updates_per_rollout} "
+        f"update(s) x {training.passes_per_rollout} pass(es), learning rate "
+        f"{training.learning_rate:g} ({training.schedule})",
     ]
 
 
@@ -156,9 +164,9 @@ def train(
 ) -> RunSummary:  # fmt: skip
     """Run a recipe to its end in ``run_dir`` and return what it came to.
 
-    ``resume`` continues exactly where the newest whole checkpoint stands; ``force`` deletes an earlier run. On Ctrl-C
-    the step ends, is saved, and KeyboardInterrupt is raised. Raises UsageError's family before anything is loaded,
-    and TrainingError's while it runs.
+    ``resume`` continues exactly where the newest whole checkpoint stands; ``force`` deletes an
+    earlier run. On Ctrl-C the step ends, is saved, and KeyboardInterrupt is raised. Raises
+    UsageError's family before anything is loaded, and TrainingError's while it runs.
     """
     run_dir = Path(run_dir)
     if not resume:
@@ -206,8 +214,8 @@ def _saved_step(run_dir: Path) -> int:
 def _refuse_existing(run_dir: Path, force: bool) -> None:
     if run_dir.is_dir() and any(run_dir.iterdir()) and not force:
         raise RunDirectoryError(
-            f"run directory {run_dir} exists already. Resume it with --resume, overwrite it with --force, or choose "
-            "another with --out."
+            f"run directory {run_dir} exists already. Resume it with --resume, overwrite it with "
+            "--force, or choose another with --out."
         )
 
 
@@ -231,7 +239,8 @@ def _open(
 
 
 def _start(made: Plan, log: RunWriter, interrupt: Interrupt, checkpoint: Path | None) -> Session:
-    """Load the model, render the prompts, make engine and optimiser, and put a checkpoint back where there is one."""
+    """Load the model, render the prompts, make engine and optimiser, and put a checkpoint back
+    where there is one."""
     recipe = made.recipe
     log.note(f"loading {recipe.model.path}")
     policy = make_policy(recipe, made.objective)
@@ -266,8 +275,8 @@ def _start(made: Plan, log: RunWriter, interrupt: Interrupt, checkpoint: Path | 
 
 def _prompt_note(counts: Any) -> str:
     return (
-        f"{counts['num_prompts']} prompts, longest {counts['max_tokens']} tokens, {counts['num_dropped']} dropped, "
-        f"{counts['num_truncated']} cut at the left"
+        f"{counts['num_prompts']} prompts, longest {counts['max_tokens']} tokens, "
+        f"{counts['num_dropped']} dropped, {counts['num_truncated']} cut at the left"
     )
 
 
@@ -275,7 +284,8 @@ def make_engine(policy: Policy, recipe: Recipe) -> Engine:
     """The engine of a recipe, holding the policy's present weights."""
     if recipe.rollout.engine != "native":
         raise RecipeError(
-            f"rollout.engine = {recipe.rollout.engine!r}: training in one process uses rollout.engine = 'native'."
+            f"rollout.engine = {recipe.rollout.engine!r}: training in one process uses "
+            "rollout.engine = 'native'."
         )
     model = policy.model.get_base_model() if policy.lora else policy.model
     engine = NativeEngine(
@@ -286,7 +296,8 @@ def make_engine(policy: Policy, recipe: Recipe) -> Engine:
 
 
 def _learn(run: Session) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
-    """Before, cold start, GRPO, after: each part that a resumed run has behind it already is left out."""
+    """Before, cold start, GRPO, after: each part that a resumed run has behind it already is left
+    out."""
     done = RunReader(run.log.path).evaluations()
     before, steps = done.get("before"), run.recipe.training.steps
     if run.state.step == 0 and not run.state.cold_started:
@@ -299,13 +310,15 @@ def _learn(run: Session) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
         grpo(run)
     elif run.state.step > steps:
         raise RecipeError(
-            f"training.steps = {steps}, but the run has {run.state.step} steps behind it. Set more steps to go on."
+            f"training.steps = {steps}, but the run has {run.state.step} steps behind it. Set more "
+            "steps to go on."
         )
     return before, evaluate(run, "after", step=run.state.step)
 
 
 def seed_everything(seed: int) -> None:
-    """Seed the global generators. Sampling and drawing use generators of their own, keyed by step."""
+    """Seed the global generators. Sampling and drawing use generators of their own, keyed by
+    step."""
     random.seed(seed)
     numpy.random.seed(seed % 2**32)
     torch.manual_seed(seed)
@@ -314,9 +327,11 @@ def seed_everything(seed: int) -> None:
 def evaluate_checkpoint(
     path: str | Path, *, problems: int | None = None, recipe: Recipe | None = None, listeners: Sequence[Listener] = (),
 ) -> dict[str, Any]:  # fmt: skip
-    """Measure a run's newest checkpoint, or one checkpoint folder, on held-out problems: the evaluation record.
+    """Measure a run's newest checkpoint, or one checkpoint folder, on held-out problems: the
+    evaluation record.
 
-    Without ``recipe`` the run's own is used. ``problems`` changes how many held-out problems are asked.
+    Without ``recipe`` the run's own is used. ``problems`` changes how many held-out problems are
+    asked.
     """
     folder, recipe = _trained(Path(path), recipe)
     changes: dict[str, Any] = {
