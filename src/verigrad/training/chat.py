@@ -17,7 +17,8 @@ from verigrad.types import Message
 
 
 class Chat:
-    """A loaded model that answers chat turns; the recipe's system turn and worked examples come first."""
+    """A loaded model that answers chat turns; the recipe's system turn and worked examples come
+    first."""
 
     def __init__(self, model: Any, tokenizer: Any, opening: Sequence[Message]) -> None:
         self._model, self._tokenizer, self._opening = model, tokenizer, tuple(opening)
@@ -81,8 +82,8 @@ class Chat:
 def chat_engine(path: str | Path) -> Chat:
     """The newest whole checkpoint of a run, or a model folder, ready to talk.
 
-    A run's system turn and worked examples open the conversation, since the model was trained behind them. Raises
-    RunDirectoryError where there is nothing to talk to.
+    A run's system turn and worked examples open the conversation, since the model was trained
+    behind them. Raises RunDirectoryError where there is nothing to talk to.
     """
     path = Path(path)
     folder: Path | None = path
