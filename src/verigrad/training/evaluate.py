@@ -1,4 +1,5 @@
-"""Held-out evaluation: pass@1 with an interval, unbiased pass@k, strict and lenient, what was cut or had no answer."""
+"""Held-out evaluation: pass@1 with an interval, unbiased pass@k, strict and lenient, what was cut
+or had no answer."""
 
 from __future__ import annotations
 
@@ -45,9 +46,9 @@ def measure(
 ) -> dict[str, Any]:  # fmt: skip
     """The evaluation record of an engine's present weights.
 
-    ``pass_at_1`` is the mean share of right completions under the recipe's own mode, ``low`` and ``high`` its 95 %
-    Wilson interval over problems; ``strict`` and ``lenient`` are the same share under each mode. Verdicts that are
-    BROKEN leave the shares and are counted.
+    ``pass_at_1`` is the mean share of right completions under the recipe's own mode, ``low`` and
+    ``high`` its 95 % Wilson interval over problems; ``strict`` and ``lenient`` are the same share
+    under each mode. Verdicts that are BROKEN leave the shares and are counted.
     """
     if not prompts:
         raise RecipeError("no held-out problems: set evaluation.problems to at least 1.")
@@ -94,7 +95,8 @@ def measure(
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:
-    """Unbiased pass@k from ``n`` samples of which ``c`` are right: 1 - C(n-c, k) / C(n, k) (Chen et al. 2021).
+    """Unbiased pass@k from ``n`` samples of which ``c`` are right: 1 - C(n-c, k) / C(n, k) (Chen et
+    al. 2021).
 
     >>> pass_at_k(4, 1, 2)
     0.5
