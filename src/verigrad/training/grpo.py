@@ -27,7 +27,8 @@ from verigrad.types import Group
 
 
 def grpo(run: Session) -> None:
-    """Run the loop from ``run.state`` to the recipe's last step; on an interrupt save and raise KeyboardInterrupt."""
+    """Run the loop from ``run.state`` to the recipe's last step; on an interrupt save and raise
+    KeyboardInterrupt."""
     training, rollout = run.recipe.training, run.recipe.rollout
     began, first = time.monotonic(), run.state.step
     for step in range(first + 1, training.steps + 1):
@@ -62,10 +63,11 @@ def grpo(run: Session) -> None:
 
 
 def gather(run: Session, step: int, clock: Clock) -> tuple[list[Group], int]:
-    """Draw, generate and verify one step's groups; again while the objective asks for groups that carry signal.
+    """Draw, generate and verify one step's groups; again while the objective asks for groups that
+    carry signal.
 
-    Returns all judged groups and how many prompts were drawn. Every round has its own seed, so a resumed run samples
-    the same completions.
+    Returns all judged groups and how many prompts were drawn. Every round has its own seed, so a
+    resumed run samples the same completions.
     """
     rollout = run.recipe.rollout
     judged: list[Group] = []
@@ -102,7 +104,8 @@ def gather(run: Session, step: int, clock: Clock) -> tuple[list[Group], int]:
 
 
 def kept(run: Session, judged: list[Group]) -> list[Group]:
-    """The groups of a step: all of one round, or the first that carry signal where rounds were drawn again."""
+    """The groups of a step: all of one round, or the first that carry signal where rounds were
+    drawn again."""
     wanted = run.recipe.rollout.prompts_per_step
     if len(judged) <= wanted:
         return judged
@@ -113,7 +116,8 @@ def kept(run: Session, judged: list[Group]) -> list[Group]:
 
 
 def round_seed(seed: int, step: int, rounds: int) -> int:
-    """The engine's seed for one round of one step: different for all, and the same after a resume."""
+    """The engine's seed for one round of one step: different for all, and the same after a
+    resume."""
     return (seed * 1_000_003 + step) * 1_009 + rounds
 
 
