@@ -1,4 +1,5 @@
-"""The lab: a real language model learns word problems from a verified reward, on a laptop, in minutes."""
+"""The lab: a real language model learns word problems from a verified reward, on a laptop, in
+minutes."""
 
 from __future__ import annotations
 
@@ -46,6 +47,7 @@ def lab(
     out: str | Path, *, seed: int = 0, steps: int | None = None, model: str | None = None,
     problems: str | None = None, force: bool = False, resume: bool = False, listeners: Sequence[Listener] = (),
 ) -> RunSummary:  # fmt: skip
-    """Train the lab recipe in ``out``: measure, a cold start only if needed, GRPO, measure again."""
+    """Train the lab recipe in ``out``: measure, a cold start only if needed, GRPO, measure
+    again."""
     recipe = lab_recipe(seed=seed, steps=steps, model=model, problems=problems)
     return train(recipe, run_dir=out, force=force, resume=resume, listeners=listeners)
