@@ -1,4 +1,5 @@
-"""One step -> one record of the run log, its rollouts, one group to look at, and what is wrong with it."""
+"""One step -> one record of the run log, its rollouts, one group to look at, and what is wrong with
+it."""
 
 from __future__ import annotations
 
@@ -112,7 +113,8 @@ def _all(group: Group, reward: float) -> bool:
 
 
 def _advantages(groups: Sequence[Group], batch: Batch) -> dict[int, float]:
-    """Running number of a completion among all groups -> the advantage it got (absent: it left before)."""
+    """Running number of a completion among all groups -> the advantage it got (absent: it left
+    before)."""
     given = {
         (id(p), c): a
         for p, c, a in zip(batch.prompts, batch.completions, batch.advantages.tolist(), strict=True)
@@ -154,29 +156,37 @@ def watch(run: Session, step: int, record: dict[str, Any], groups: Sequence[Grou
     ):
         run.find(
             "sampler_mismatch", "fail", step=step,
-            evidence=f"step {step}: trainer and sampler differ by {gap:.4f} nats per token on average (limit {limit:g})",
-            cause="the engine samples from other weights, another temperature or another precision than the trainer scores",
-            remedy="set model.precision = 'fp32' to see whether it is rounding; else report it with this run directory",
+            evidence=f"step {step}: trainer and sampler differ by {gap:.4f} nats per token on "
+                f"average (limit {limit:g})",
+            cause="the engine samples from other weights, another temperature or another "
+                "precision than the trainer scores",
+            remedy="set model.precision = 'fp32' to see whether it is rounding; else report it "
+                "with this run directory",
         )  # fmt: skip
     if record["truncated_frac"] > 0.5:
         run.find(
             "mostly_truncated", "warn", step=step,
-            evidence=f"step {step}: {record['truncated_frac']:.0%} of the completions were cut by rollout.max_new_tokens = "
-            f"{run.recipe.rollout.max_new_tokens}",
+            evidence=f"step {step}: {record['truncated_frac']:.0%} of the completions were cut by "
+                f"rollout.max_new_tokens = {run.recipe.rollout.max_new_tokens}",
             cause="the answer does not fit, or the model does not end its turn",
-            remedy="raise rollout.max_new_tokens, or start from a model that ends its answers (cold_start.when = 'needed')",
+            remedy="raise rollout.max_new_tokens, or start from a model that ends its answers "
+                "(cold_start.when = 'needed')",
         )  # fmt: skip
     if step >= 5 and record["silent_frac"] == 1.0:
         run.find(
             "all_groups_silent", "warn", step=step,
-            evidence=f"step {step}: all {record['num_groups']} groups have equal rewards, so nothing was learned from them",
+            evidence=f"step {step}: all {record['num_groups']} groups have equal rewards, so "
+                "nothing was learned from them",
             cause="the problems are too hard or too easy for this model, or the reward is constant",
-            remedy="run `verigrad audit` on the reward; take problems of another difficulty; cold_start.when = 'needed'",
+            remedy="run `verigrad audit` on the reward; take problems of another difficulty; "
+                "cold_start.when = 'needed'",
         )  # fmt: skip
     if record["unique_frac"] < 0.2 and record["completion_tokens_mean"] > 4:
         run.find(
             "samples_alike", "warn", step=step,
-            evidence=f"step {step}: only {record['unique_frac']:.0%} of the completions of a group differ",
+            evidence=f"step {step}: only {record['unique_frac']:.0%} of the completions of a group "
+                "differ",
             cause="entropy has collapsed, or sampling is not random",
-            remedy="lower training.learning_rate, raise objective.clip_high, or check rollout.temperature",
+            remedy="lower training.learning_rate, raise objective.clip_high, or check "
+                "rollout.temperature",
         )  # fmt: skip
