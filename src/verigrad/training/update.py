@@ -1,8 +1,8 @@
 """One batch -> new weights. Shape legend: B completions, T completion tokens.
 
-The token weights of the reduction are worked out once over the whole optimiser batch, so that micro-batches are exact
-slices of one sum. Rows that nothing pulls on (advantage 0, no KL, no entropy term) count in the reduction and never
-reach the model.
+The token weights of the reduction are worked out once over the whole optimiser batch, so that
+micro-batches are exact slices of one sum. Rows that nothing pulls on (advantage 0, no KL, no
+entropy term) count in the reduction and never reach the model.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from verigrad.types import Batch
 
 @dataclass
 class UpdateStats:
-    """Sums over trained tokens, and what the optimiser did. ``metrics`` turns them into the run log's names."""
+    """Sums over trained tokens, and what the optimiser did. ``metrics`` turns them into the run
+    log's names."""
 
     sums: dict[str, float] = field(default_factory=dict)
     num_trained: int = 0
@@ -42,7 +43,8 @@ class UpdateStats:
         self.sums[name] = self.sums.get(name, 0.0) + value
 
     def metrics(self) -> dict[str, float]:
-        """The update's metrics under their names in ``runlog.METRICS``; without a trained token only the counts."""
+        """The update's metrics under their names in ``runlog.METRICS``; without a trained token
+        only the counts."""
         out: dict[str, float] = {
             "num_trained": self.num_trained,
             "grad_norm": self.grad_norm,
@@ -73,7 +75,8 @@ def make_optimizer(policy: Policy, settings: TrainingSection) -> torch.optim.Ada
 
 
 def learning_rate(settings: TrainingSection, step: int) -> float:
-    """Step size of 1-based ``step``: a warm-up from 0, then constant, linear or cosine to 0 at the end."""
+    """Step size of 1-based ``step``: a warm-up from 0, then constant, linear or cosine to 0 at the
+    end."""
     warm = settings.warmup_steps
     if step <= warm:
         return settings.learning_rate * step / (warm + 1)
@@ -88,11 +91,13 @@ def update(
     policy: Policy, optimizer: torch.optim.Optimizer, batch: Batch, objective: Objective,
     *, settings: TrainingSection, temperature: float, max_tokens: int, step: int,
 ) -> UpdateStats:  # fmt: skip
-    """Move the weights by one rollout: ``passes_per_rollout`` passes of ``updates_per_rollout`` optimiser steps.
+    """Move the weights by one rollout: ``passes_per_rollout`` passes of ``updates_per_rollout``
+    optimiser steps.
 
-    ``temperature`` is the sampling temperature, ``max_tokens`` the longest possible completion (the constant of
-    ``constant_mean``). Without a row that carries signal the weights, and the optimiser, stay as they are, bit for
-    bit. Raises TripwireError for a gradient that is not finite.
+    ``temperature`` is the sampling temperature, ``max_tokens`` the longest possible completion (the
+    constant of ``constant_mean``). Without a row that carries signal the weights, and the
+    optimiser, stay as they are, bit for bit. Raises TripwireError for a gradient that is not
+    finite.
     """
     stats = UpdateStats()
     for group in optimizer.param_groups:
@@ -131,7 +136,8 @@ def _optimizer_batches(batch: Batch, count: int) -> list[list[int]]:
 
 @dataclass(frozen=True)
 class _Work:
-    """One optimiser batch: its rows that reach the model, their token weights (R, T), frozen scores by row."""
+    """One optimiser batch: its rows that reach the model, their token weights (R, T), frozen scores
+    by row."""
 
     rows: list[int]
     weights_RT: Tensor
@@ -140,7 +146,8 @@ class _Work:
 
 
 def live_rows(batch: Batch, objective: Objective) -> list[bool]:
-    """Which rows reach the model: an advantage other than 0, or a term that acts on every row (KL, entropy)."""
+    """Which rows reach the model: an advantage other than 0, or a term that acts on every row (KL,
+    entropy)."""
     everywhere = needs_reference(objective) or objective.entropy != "none"
     return [everywhere or a != 0.0 for a in batch.advantages.tolist()]
 
@@ -149,7 +156,8 @@ def _frozen_scores(
     policy: Policy, batch: Batch, objective: Objective, settings: TrainingSection, temperature: float,
     live: Sequence[bool], *, once: bool,
 ) -> tuple[dict[int, Tensor], dict[int, Tensor]]:  # fmt: skip
-    """Log-probabilities at the update's start (only where weights move more than once) and of the reference."""
+    """Log-probabilities at the update's start (only where weights move more than once) and of the
+    reference."""
     rows = [b for b in range(len(batch)) if live[b]]
     old: dict[int, Tensor] = {}
     ref: dict[int, Tensor] = {}
@@ -205,7 +213,8 @@ def _plan(batch: Batch, rows: Sequence[int], settings: TrainingSection) -> list[
 def _score(
     policy: Policy, model: Any, batch: Batch, rows: Sequence[int], settings: TrainingSection, temperature: float
 ) -> tuple[dict[int, Tensor], dict[int, Tensor]]:  # fmt: skip
-    """Log-probabilities and entropies of rows under ``model``, without gradients: row number -> (T,)."""
+    """Log-probabilities and entropies of rows under ``model``, without gradients: row number ->
+    (T,)."""
     logprobs: dict[int, Tensor] = {}
     entropy: dict[int, Tensor] = {}
     for micro in _plan(batch, rows, settings):
@@ -222,7 +231,8 @@ def _score(
 def _selection(
     policy: Policy, batch: Batch, objective: Objective, work: _Work, settings: TrainingSection, temperature: float
 ) -> Selection | None:  # fmt: skip
-    """Tokens that the objective chooses over the whole optimiser batch, None where it chooses none."""
+    """Tokens that the objective chooses over the whole optimiser batch, None where it chooses
+    none."""
     if not needs_selection(objective):
         return None
     logprobs, entropy = _score(policy, policy.model, batch, work.rows, settings, temperature)
@@ -311,7 +321,8 @@ def _part(chosen: Selection | None, at: Tensor, T: int) -> Selection | None:
 
 
 def _measure_gap(now_BT: Tensor, sampler_BT: Tensor, mask_BT: Tensor, stats: UpdateStats) -> None:
-    """How far trainer and sampler disagree on the tokens that were sampled, and the weights that would correct it."""
+    """How far trainer and sampler disagree on the tokens that were sampled, and the weights that
+    would correct it."""
     gap = (now_BT - sampler_BT)[mask_BT].double()
     if not gap.numel():
         return
@@ -335,8 +346,8 @@ def _step(
     norm = float(torch.nn.utils.clip_grad_norm_(parameters, limit))
     if not math.isfinite(norm):
         raise TripwireError(
-            f"gradient_not_finite: the gradient norm is {norm} at step {step}. The weights were not touched. "
-            "Lower training.learning_rate, or use model.precision = 'fp32'."
+            f"gradient_not_finite: the gradient norm is {norm} at step {step}. The weights were "
+            "not touched. Lower training.learning_rate, or use model.precision = 'fp32'."
         )
     before = [p.detach().clone() for p in parameters]
     optimizer.step()
