@@ -11,9 +11,11 @@ from verigrad.types import Group, Outcome, Verdict, Verifier
 
 
 class Judge:
-    """Verifies groups on a thread of its own as they come in; verdicts return in the order of the groups.
+    """Verifies groups on a thread of its own as they come in; verdicts return in the order of the
+    groups.
 
-    A verifier that raises or answers with the wrong number of verdicts makes its group BROKEN, never wrong.
+    A verifier that raises or answers with the wrong number of verdicts makes its group BROKEN,
+    never wrong.
     """
 
     def __init__(self, verifier: Verifier) -> None:
@@ -60,6 +62,7 @@ def check_broken(groups: Sequence[Group], *, limit: float, step: int) -> None:
     broken = [v for v in verdicts if v.outcome is Outcome.BROKEN]
     if verdicts and len(broken) > limit * len(verdicts):
         raise VerifierError(
-            f"step {step}: {len(broken)} of {len(verdicts)} verdicts are BROKEN, more than verifier.max_broken_frac = "
-            f"{limit} allows. The first reason: {broken[0].reason} Mend the verifier (`verigrad audit`), or raise the limit."
+            f"step {step}: {len(broken)} of {len(verdicts)} verdicts are BROKEN, more than "
+            f"verifier.max_broken_frac = {limit} allows. The first reason: {broken[0].reason} Mend "
+            "the verifier (`verigrad audit`), or raise the limit."
         )
