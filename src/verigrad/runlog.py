@@ -1,18 +1,21 @@
-"""The run directory: one writer, one reader. It is the only thing that leaves a run. Loads without torch.
+"""The run directory: one writer, one reader. It is the only thing that leaves a run. Loads without
+torch.
 
     runs/<name>/
       recipe.toml           the resolved recipe
       environment.json      versions, hashes, seed, machine
       status.json           {"state": "running|done|failed|interrupted", "step", "steps", "message"} (atomic)
       metrics.jsonl         one record per step (see METRICS) and per supervised step
-      rollouts/step-N.jsonl every prompt, completion, verdict, reward, advantage, sampler log-probability
-      evaluations/NAME.json one held-out evaluation (NAME: before, after-cold-start, step-N, after)
+      rollouts/step-N.jsonl every prompt, completion, verdict, reward, advantage, sampler
+      log-probability evaluations/NAME.json one held-out evaluation (NAME: before, after-cold-start,
+      step-N, after)
       findings.jsonl        tripwires and warnings: name severity evidence cause remedy step
       checkpoints/step-N/   Hugging Face format plus trainer state, written to a temporary name and renamed
       latest                name of the newest whole checkpoint (atomic)
       report.html           self-contained
 
-Append-only; a torn last line (power loss) is repaired on resume. One process writes: a lock file says which.
+Append-only; a torn last line (power loss) is repaired on resume. One process writes: a lock file
+says which.
 """
 
 from __future__ import annotations
@@ -77,7 +80,8 @@ METRICS: Mapping[str, str] = {
     "version": "version of the weights after the step",
     "fingerprint": "hash of weights, data position and rollouts after the step",
 }
-"""Every metric and what it means. A name never changes meaning; a record may lack metrics that do not apply."""
+"""Every metric and what it means. A name never changes meaning; a record may lack metrics that do
+not apply."""
 
 Listener = Callable[[str, Mapping[str, Any]], None]
 
@@ -102,7 +106,8 @@ def fsync_directory(path: Path) -> None:
 
 
 class RunWriter:
-    """The one writer of a run directory; every record also goes to the listeners (terminal view, sinks).
+    """The one writer of a run directory; every record also goes to the listeners (terminal view,
+    sinks).
 
     A listener that raises is dropped with one warning on stderr: watching a run never stops it.
     """
@@ -115,19 +120,21 @@ class RunWriter:
     def create(
         cls, path: str | Path, *, force: bool = False, listeners: Sequence[Listener] = ()
     ) -> RunWriter:
-        """Start a new run directory. An existing one is refused unless ``force`` (which deletes it)."""
+        """Start a new run directory. An existing one is refused unless ``force`` (which deletes
+        it)."""
         path = Path(path)
         if path.exists() and not path.is_dir():
             raise RunDirectoryError(f"run directory {path} is a file. Choose another with --out.")
         if path.is_dir() and any(path.iterdir()):
             if not force:
                 raise RunDirectoryError(
-                    f"run directory {path} exists already. Resume it with --resume, overwrite it with --force, "
-                    "or choose another with --out."
+                    f"run directory {path} exists already. Resume it with --resume, overwrite it "
+                    "with --force, or choose another with --out."
                 )
             if not (path / "recipe.toml").exists() and not (path / "status.json").exists():
                 raise RunDirectoryError(
-                    f"{path} is not empty and is not a run: --force will not delete it. Choose another with --out."
+                    f"{path} is not empty and is not a run: --force will not delete it. Choose "
+                    "another with --out."
                 )
             shutil.rmtree(path)
         try:
@@ -136,7 +143,8 @@ class RunWriter:
             write_atomic(path / "status.json", json.dumps({"state": "running", "step": 0}))
         except OSError as e:
             raise RunDirectoryError(
-                f"run directory {path} cannot be written: {e.strerror or e}. Choose another with --out."
+                f"run directory {path} cannot be written: {e.strerror or e}. Choose another with "
+                "--out."
             ) from None
         return cls(path, listeners=listeners)
 
@@ -184,19 +192,27 @@ class RunWriter:
 
     def status(self, state: str, *, step: int, steps: int, message: str = "") -> None:
         """Say where the run stands: running, done, failed or interrupted."""
-        record = {"state": state, "step": step, "steps": steps, "message": message, "time": time.time()}
+        record = {
+            "state": state,
+            "step": step,
+            "steps": steps,
+            "message": message,
+            "time": time.time(),
+        }
         write_atomic(self.path / "status.json", json.dumps(record))
         self._tell("status", record)
 
     def metrics(self, record: Mapping[str, Any]) -> None:
-        """Append one step's metrics; unknown names are refused, so that a name never changes meaning."""
+        """Append one step's metrics; unknown names are refused, so that a name never changes
+        meaning."""
         unknown = [k for k in record if k not in METRICS and not k.startswith("parts/")]
         assert not unknown, f"metrics not in runlog.METRICS: {unknown}"
         self._append("metrics.jsonl", record)
         self._tell("metrics", record)
 
     def rollouts(self, step: int, groups: Sequence[Group], advantages: Mapping[int, float]) -> None:
-        """Write every completion of a step; ``advantages`` maps its running number to the advantage it got."""
+        """Write every completion of a step; ``advantages`` maps its running number to the advantage
+        it got."""
         lines: list[str] = []
         number = 0
         for g, group in enumerate(groups):
@@ -233,7 +249,8 @@ class RunWriter:
         self._tell("group", {"step": step, "group": group})
 
     def progress(self, record: Mapping[str, Any]) -> None:
-        """Hand a within-step progress record {"phase", "done", "total"} to the listeners (nothing is written)."""
+        """Hand a within-step progress record {"phase", "done", "total"} to the listeners (nothing
+        is written)."""
         self._tell("progress", record)
 
     def evaluation(self, name: str, record: Mapping[str, Any]) -> None:
@@ -276,9 +293,13 @@ class RunWriter:
             try:
                 listener(kind, record)
             except Exception as e:
-                # A broken view or tracker must not end hours of training; it is named once and dropped.
+                # A broken view or tracker must not end hours of training; it is named once and
+                # dropped.
                 self._listeners.remove(listener)
-                print(f"verigrad: {listener!r} failed on {kind!r} and is dropped: {e!r}", file=sys.stderr)
+                print(
+                    f"verigrad: {listener!r} failed on {kind!r} and is dropped: {e!r}",
+                    file=sys.stderr,
+                )
 
 
 class RunReader:
@@ -289,7 +310,9 @@ class RunReader:
         if not self.path.is_dir():
             raise RunDirectoryError(f"run directory {self.path} does not exist.")
         if not (self.path / "recipe.toml").exists() and not (self.path / "metrics.jsonl").exists():
-            raise RunDirectoryError(f"{self.path} is not a run: it has no recipe.toml and no metrics.jsonl.")
+            raise RunDirectoryError(
+                f"{self.path} is not a run: it has no recipe.toml and no metrics.jsonl."
+            )
 
     def status(self) -> dict[str, Any]:
         """The last status written, or {"state": "unknown"}."""
@@ -313,7 +336,11 @@ class RunReader:
     def evaluations(self) -> dict[str, dict[str, Any]]:
         """All held-out evaluations by name, oldest first."""
         folder = self.path / "evaluations"
-        files = sorted(folder.glob("*.json"), key=lambda p: p.stat().st_mtime) if folder.is_dir() else []
+        files = (
+            sorted(folder.glob("*.json"), key=lambda p: p.stat().st_mtime)
+            if folder.is_dir()
+            else []
+        )
         return {f.stem: json.loads(f.read_text(encoding="utf-8")) for f in files}
 
     def rollout_steps(self) -> list[int]:
@@ -381,7 +408,15 @@ def machine_record() -> dict[str, Any]:
     from importlib import metadata
 
     versions: dict[str, str] = {}
-    for package in ("verigrad", "torch", "transformers", "tokenizers", "peft", "sympy", "math-verify"):
+    for package in (
+        "verigrad",
+        "torch",
+        "transformers",
+        "tokenizers",
+        "peft",
+        "sympy",
+        "math-verify",
+    ):
         try:
             versions[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
