@@ -6,7 +6,7 @@
     │   ├── ProblemError                    exit 2   a problem file or row cannot be used
     │   ├── RunDirectoryError               exit 2   exists already, unwritable, not a run
     │   └── MissingExtraError               exit 2   an optional dependency is not installed
-    ├── VerifierError                       exit 1   the verifier itself failed (becomes a BROKEN verdict)
+    ├── VerifierError                       exit 1   the verifier itself failed (a BROKEN verdict)
     ├── TrainingError                       exit 1   a run that cannot go on
     │   └── TripwireError                   exit 1   a known way of being silently wrong was seen
     ├── CheckpointError                     exit 1   torn, altered or missing checkpoint
