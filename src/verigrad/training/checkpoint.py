@@ -3,7 +3,7 @@
 
 checkpoints/step-N/
   config.json model.safetensors tokenizer.json ...   Hugging Face format, loads anywhere
-  trainer.safetensors                                optimiser moments (and, with LoRA, the adapters)
+  trainer.safetensors                                optimiser moments (with LoRA, the adapters too)
   trainer.json                                       step, version, cursor, best score, fingerprint
   manifest.json                                      size and SHA-256 of every other file
 """
