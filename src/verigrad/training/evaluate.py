@@ -36,14 +36,23 @@ def sampling_of(section: EvaluationSection, recipe: Recipe) -> Sampling:
     """How held-out problems are answered: greedy by default."""
     rollout = recipe.rollout
     return Sampling(
-        max_new_tokens=section.max_new_tokens or rollout.max_new_tokens, temperature=section.temperature,
-        top_p=section.top_p, stop=rollout.stop, thinking_budget=rollout.thinking_budget,
-    )  # fmt: skip
+        max_new_tokens=section.max_new_tokens or rollout.max_new_tokens,
+        temperature=section.temperature,
+        top_p=section.top_p,
+        stop=rollout.stop,
+        thinking_budget=rollout.thinking_budget,
+    )
 
 
 def measure(
-    engine: Engine, prompts: Sequence[Prompt], recipe: Recipe, *, strict: Verifier, lenient: Verifier, progress: Any,
-) -> dict[str, Any]:  # fmt: skip
+    engine: Engine,
+    prompts: Sequence[Prompt],
+    recipe: Recipe,
+    *,
+    strict: Verifier,
+    lenient: Verifier,
+    progress: Any,
+) -> dict[str, Any]:
     """The evaluation record of an engine's present weights.
 
     ``pass_at_1`` is the mean share of right completions under the recipe's own mode, ``low`` and
