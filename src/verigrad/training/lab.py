@@ -44,9 +44,16 @@ def shipped(name: str) -> Path:
 
 
 def lab(
-    out: str | Path, *, seed: int = 0, steps: int | None = None, model: str | None = None,
-    problems: str | None = None, force: bool = False, resume: bool = False, listeners: Sequence[Listener] = (),
-) -> RunSummary:  # fmt: skip
+    out: str | Path,
+    *,
+    seed: int = 0,
+    steps: int | None = None,
+    model: str | None = None,
+    problems: str | None = None,
+    force: bool = False,
+    resume: bool = False,
+    listeners: Sequence[Listener] = (),
+) -> RunSummary:
     """Train the lab recipe in ``out``: measure, a cold start only if needed, GRPO, measure
     again."""
     recipe = lab_recipe(seed=seed, steps=steps, model=model, problems=problems)
