@@ -36,9 +36,16 @@ class Clock:
 
 
 def record_step(
-    run: Session, step: int, groups: Sequence[Group], batch: Batch, stats: UpdateStats, clock: Clock,
-    *, version: int, eta_s: float,
-) -> str:  # fmt: skip
+    run: Session,
+    step: int,
+    groups: Sequence[Group],
+    batch: Batch,
+    stats: UpdateStats,
+    clock: Clock,
+    *,
+    version: int,
+    eta_s: float,
+) -> str:
     """Write everything a step leaves behind; returns the fingerprint of the state after it."""
     record: dict[str, Any] = {
         "step": step,
