@@ -69,9 +69,14 @@ class Session:
         """How rollouts are sampled."""
         r = self.recipe.rollout
         return Sampling(
-            max_new_tokens=r.max_new_tokens, temperature=r.temperature, top_p=r.top_p, top_k=r.top_k,
-            min_p=r.min_p, stop=r.stop, thinking_budget=r.thinking_budget,
-        )  # fmt: skip
+            max_new_tokens=r.max_new_tokens,
+            temperature=r.temperature,
+            top_p=r.top_p,
+            top_k=r.top_k,
+            min_p=r.min_p,
+            stop=r.stop,
+            thinking_budget=r.thinking_budget,
+        )
 
     def draw(self, first: int, count: int) -> list[Prompt]:
         """The prompts at positions ``first .. first + count - 1`` of the endless order."""
