@@ -128,9 +128,12 @@ def _step(
     total = 0.0
     for micro in plan:
         scores = completion_logprobs(
-            policy.model, [prompts[i] for i in micro], [completions[i] for i in micro], group_index=micro,
+            policy.model,
+            [prompts[i] for i in micro],
+            [completions[i] for i in micro],
+            group_index=micro,
             precision=policy.precision,
-        )  # fmt: skip
+        )
         loss = -scores.logprobs_BT.sum() / tokens
         loss.backward()
         total += float(loss.detach())
