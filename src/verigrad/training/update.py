@@ -11,6 +11,7 @@ import contextlib
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -53,8 +54,14 @@ class UpdateStats:
         tokens = self.sums.get("tokens", 0.0)
         if not tokens:
             return out
-        names = {"entropy": "entropy_mean", "clip_low": "clip_low_frac", "clip_high": "clip_high_frac",
-                 "gap": "sampler_gap_mean", "sampler_kl": "sampler_kl", "kl": "kl_mean"}  # fmt: skip
+        names = {
+            "entropy": "entropy_mean",
+            "clip_low": "clip_low_frac",
+            "clip_high": "clip_high_frac",
+            "gap": "sampler_gap_mean",
+            "sampler_kl": "sampler_kl",
+            "kl": "kl_mean",
+        }
         for source, name in names.items():
             if source in self.sums:
                 out[name] = self.sums[source] / tokens
@@ -128,10 +135,7 @@ def _optimizer_batches(batch: Batch, count: int) -> list[list[int]]:
     members = list(groups.values())
     count = max(1, min(count, len(members)))
     bounds = [round(i * len(members) / count) for i in range(count + 1)]
-    return [
-        [b for group in members[lo:hi] for b in group]
-        for lo, hi in zip(bounds, bounds[1:], strict=False)
-    ]
+    return [[b for group in members[lo:hi] for b in group] for lo, hi in pairwise(bounds)]
 
 
 @dataclass(frozen=True)
@@ -153,8 +157,8 @@ def live_rows(batch: Batch, objective: Objective) -> list[bool]:
 
 
 def _frozen_scores(
-    policy: Policy, batch: Batch, objective: Objective, settings: TrainingSection, temperature: float,
-    live: Sequence[bool], *, once: bool,
+    policy: Policy, batch: Batch, objective: Objective, settings: TrainingSection,
+    temperature: float, live: Sequence[bool], *, once: bool,
 ) -> tuple[dict[int, Tensor], dict[int, Tensor]]:  # fmt: skip
     """Log-probabilities at the update's start (only where weights move more than once) and of the
     reference."""
@@ -211,7 +215,8 @@ def _plan(batch: Batch, rows: Sequence[int], settings: TrainingSection) -> list[
 
 @torch.no_grad()
 def _score(
-    policy: Policy, model: Any, batch: Batch, rows: Sequence[int], settings: TrainingSection, temperature: float
+    policy: Policy, model: Any, batch: Batch, rows: Sequence[int], settings: TrainingSection,
+    temperature: float,
 ) -> tuple[dict[int, Tensor], dict[int, Tensor]]:  # fmt: skip
     """Log-probabilities and entropies of rows under ``model``, without gradients: row number ->
     (T,)."""
@@ -229,7 +234,8 @@ def _score(
 
 
 def _selection(
-    policy: Policy, batch: Batch, objective: Objective, work: _Work, settings: TrainingSection, temperature: float
+    policy: Policy, batch: Batch, objective: Objective, work: _Work, settings: TrainingSection,
+    temperature: float,
 ) -> Selection | None:  # fmt: skip
     """Tokens that the objective chooses over the whole optimiser batch, None where it chooses
     none."""
