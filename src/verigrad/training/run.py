@@ -79,7 +79,8 @@ def plan(recipe: Recipe) -> Plan:
         *(
             f"warning: {w}"
             for w in presets.warnings_for(
-                objective, updates_per_rollout=training.updates_per_rollout * training.passes_per_rollout
+                objective,
+                updates_per_rollout=training.updates_per_rollout * training.passes_per_rollout,
             )
         ),
         *_batch_notes(recipe),
@@ -91,10 +92,11 @@ def check_trainable(objective: Objective, recipe: Recipe) -> None:
     """Refuse what this trainer can't compute, naming the axis: nothing is silently left out."""
     faults = [
         (objective.data != "rollouts", "data", objective.data, "'rollouts'"),
-        (objective.baseline == "critic", "baseline", objective.baseline, "a baseline without a critic"),
-        (objective.baseline == "greedy", "baseline", objective.baseline, "'group_mean' or 'leave_one_out'"),
+        (objective.baseline in ("critic", "greedy"), "baseline", objective.baseline,
+         "'group_mean' or 'leave_one_out'"),
         (objective.entropy != "none", "entropy", objective.entropy, "'none'"),
-        (objective.kl == "k1_in_reward" and objective.kl_coef > 0, "kl", objective.kl, "'k3' or 'k2'"),
+        (objective.kl == "k1_in_reward" and objective.kl_coef > 0, "kl", objective.kl,
+         "'k3' or 'k2'"),
         (objective.positive_nll > 0, "positive_nll", objective.positive_nll, "0"),
         (
             objective.reference != "frozen" and recipe.model.lora is not None,
@@ -257,14 +259,15 @@ def _start(made: Plan, log: RunWriter, interrupt: Interrupt, checkpoint: Path | 
     run = Session(
         recipe=recipe, objective=made.objective, policy=policy, optimizer=optimizer,
         engine=make_engine(policy, recipe), verifier=made.verifier, lenient=made.lenient,
-        problems=made.problems, prompts=train_prompts, heldout=heldout, log=log, interrupt=interrupt,
-        state=TrainerState(step=0, version=0, windows=0, best=None, fingerprint=""),
+        problems=made.problems, prompts=train_prompts, heldout=heldout, log=log,
+        interrupt=interrupt, state=TrainerState(step=0, version=0, windows=0, best=None, fingerprint=""),
     )  # fmt: skip
     log.environment({
-        **machine_record(), "model": model_facts(policy.model, policy.tokenizer), "precision": policy.precision,
-        "device": policy.device.type, "threads": torch.get_num_threads(), "seed": recipe.training.seed,
-        "problems": made.problems.fingerprint, "num_train": len(train_prompts), "num_heldout": len(heldout),
-        "objective": header(made.objective),
+        **machine_record(), "model": model_facts(policy.model, policy.tokenizer),
+        "precision": policy.precision, "device": policy.device.type,
+        "threads": torch.get_num_threads(), "seed": recipe.training.seed,
+        "problems": made.problems.fingerprint, "num_train": len(train_prompts),
+        "num_heldout": len(heldout), "objective": header(made.objective),
     })  # fmt: skip
     if checkpoint is not None:
         run.state = restore(checkpoint, policy, optimizer)
@@ -325,7 +328,8 @@ def seed_everything(seed: int) -> None:
 
 
 def evaluate_checkpoint(
-    path: str | Path, *, problems: int | None = None, recipe: Recipe | None = None, listeners: Sequence[Listener] = (),
+    path: str | Path, *, problems: int | None = None, recipe: Recipe | None = None,
+    listeners: Sequence[Listener] = (),
 ) -> dict[str, Any]:  # fmt: skip
     """Measure a run's newest checkpoint, or one checkpoint folder, on held-out problems: the
     evaluation record.
