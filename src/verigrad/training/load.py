@@ -55,7 +55,7 @@ def load_model(section: ModelSection, *, seed: int) -> tuple[nn.Module, Any]:
 def check_model_path(section: ModelSection) -> None:
     """Refuse a path that can't be loaded before anything heavy is; a hub id can only be tried."""
     path = section.path
-    if path == "tiny" or "/" in path and not path.startswith((".", "/", "~")):
+    if path == "tiny" or ("/" in path and not path.startswith((".", "/", "~"))):
         return
     if path == LAB_MODEL:
         _lab_file()
