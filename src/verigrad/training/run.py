@@ -260,7 +260,8 @@ def _start(made: Plan, log: RunWriter, interrupt: Interrupt, checkpoint: Path | 
         recipe=recipe, objective=made.objective, policy=policy, optimizer=optimizer,
         engine=make_engine(policy, recipe), verifier=made.verifier, lenient=made.lenient,
         problems=made.problems, prompts=train_prompts, heldout=heldout, log=log,
-        interrupt=interrupt, state=TrainerState(step=0, version=0, windows=0, best=None, fingerprint=""),
+        interrupt=interrupt,
+        state=TrainerState(step=0, version=0, windows=0, best=None, fingerprint=""),
     )  # fmt: skip
     log.environment({
         **machine_record(), "model": model_facts(policy.model, policy.tokenizer),
