@@ -27,8 +27,7 @@ from verigrad.types import Group
 
 
 def grpo(run: Session) -> None:
-    """Run the loop from ``run.state`` to the recipe's last step; on an interrupt save and raise
-    KeyboardInterrupt."""
+    """Run the loop to the recipe's last step; on an interrupt save and raise KeyboardInterrupt."""
     training, rollout = run.recipe.training, run.recipe.rollout
     began, first = time.monotonic(), run.state.step
     for step in range(first + 1, training.steps + 1):
@@ -63,8 +62,7 @@ def grpo(run: Session) -> None:
 
 
 def gather(run: Session, step: int, clock: Clock) -> tuple[list[Group], int]:
-    """Draw, generate and verify one step's groups; again while the objective asks for groups that
-    carry signal.
+    """Draw, generate and verify one step's groups; again while the objective asks for more.
 
     Returns all judged groups and how many prompts were drawn. Every round has its own seed, so a
     resumed run samples the same completions.
@@ -104,20 +102,17 @@ def gather(run: Session, step: int, clock: Clock) -> tuple[list[Group], int]:
 
 
 def kept(run: Session, judged: list[Group]) -> list[Group]:
-    """The groups of a step: all of one round, or the first that carry signal where rounds were
-    drawn again."""
+    """All groups of one round, or the first that carry signal where rounds were drawn again."""
     wanted = run.recipe.rollout.prompts_per_step
     if len(judged) <= wanted:
         return judged
     useful = useful_groups(judged, run.objective)
-    return [group for group, good in zip(judged, useful, strict=True) if good][:wanted] or judged[
-        :wanted
-    ]
+    carrying = [group for group, good in zip(judged, useful, strict=True) if good]
+    return (carrying or judged)[:wanted]
 
 
 def round_seed(seed: int, step: int, rounds: int) -> int:
-    """The engine's seed for one round of one step: different for all, and the same after a
-    resume."""
+    """The engine's seed for one round of one step: its own, and the same after a resume."""
     return (seed * 1_000_003 + step) * 1_009 + rounds
 
 
