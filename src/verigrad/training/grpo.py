@@ -45,12 +45,9 @@ def grpo(run: Session) -> None:
                 run.engine.load(run.policy.weights(), version=version)
         left = (time.monotonic() - began) / (step - first) * (training.steps - step)
         print_ = record_step(run, step, judged, batch, stats, clock, version=version, eta_s=left)
+        windows = run.state.windows + drawn
         run.state = replace(
-            run.state,
-            step=step,
-            version=version,
-            windows=run.state.windows + drawn,
-            fingerprint=print_,
+            run.state, step=step, version=version, windows=windows, fingerprint=print_
         )
         every = run.recipe.evaluation.every
         if every and step % every == 0 and step < training.steps:
@@ -73,14 +70,12 @@ def gather(run: Session, step: int, clock: Clock) -> tuple[list[Group], int]:
     wanted = rollout.prompts_per_step
     while wanted:
         prompts = run.draw(run.state.windows + drawn, wanted)
-        judge, ended = Judge(run.verifier), [0]
+        judge, ended = Judge(run.verifier), [0, wanted]
 
-        def hear(
-            group: Group, judge: Judge = judge, ended: list[int] = ended, total: int = wanted
-        ) -> None:
+        def hear(group: Group, judge: Judge = judge, ended: list[int] = ended) -> None:
             judge.hear(group)
             ended[0] += 1
-            run.log.progress({"phase": "generate", "done": ended[0], "total": total})
+            run.log.progress({"phase": "generate", "done": ended[0], "total": ended[1]})
 
         try:
             with clock.phase("generate_s"):
