@@ -222,7 +222,8 @@ def _length_finding(record: Record) -> list[Finding]:
         if len(rewards) < len(scores):
             continue
         wrong, right = rewards[0::2], rewards[1::2]
-        moved += _spread(wrong) > SAME or _spread(right) > SAME
+        # a step at the first sentence is a format that was broken, not a length
+        moved += _spread(wrong[1:]) > SAME or _spread(right[1:]) > SAME
         gap = max(abs(a - b) for a, b in zip(wrong, right, strict=True))
         # a digit more in the wrong answer may move a reward that counts characters
         apart += gap > max(SAME, 0.05 * max(_spread(wrong), _spread(right)))
