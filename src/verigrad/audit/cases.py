@@ -267,18 +267,27 @@ def shown_code(code: str) -> str:
     return code.partition("(")[0][:30] or "code"
 
 
-FILLER = "We look at the matter from another side and go on with care. "
+_WORDS = """we look at what is given and write it down with care then turn to each part of the
+question because one small slip would spoil all that follows so every line must stand before
+anything else can be said about how much remains after these steps have been checked twice"""
 LENGTHS = (0, 1, 4, 16, 64)
 """Sentences of filler in the length probe."""
 
 
 def length_texts(form: Form, wrong: str) -> list[str]:
-    """Return the wrong and the right answer in turn, with more and more filler in front."""
-    return [_led(text, FILLER * k) for k in LENGTHS for text in (wrong, form.text)]
+    """Return the wrong and the right answer in turn, behind more and more filler."""
+    filler = [_filler(k) for k in LENGTHS]
+    return [_led(text, words) for words in filler for text in (wrong, form.text)]
+
+
+def _filler(sentences: int) -> str:
+    """Return so many sentences of twelve words, none like another: repetition is not length."""
+    rng, words = random.Random(0), _WORDS.split()
+    return "".join(f"{' '.join(rng.sample(words, 12)).capitalize()}. " for _ in range(sentences))
 
 
 def _led(text: str, words: str) -> str:
-    """Return the text with words at its beginning, inside the thinking where it begins with that."""
+    """Return the text behind some words, inside the thinking where it begins with that."""
     opening = re.match(r"\s*<think>\s*", text)
     at = opening.end() if opening else 0
     return f"{text[:at]}{words}{text[at:]}"

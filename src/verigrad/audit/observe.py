@@ -98,9 +98,12 @@ def _first_look(record: Record, caller: Caller) -> bool:
     lost = 0
     few = min(2, len(record.problems))
     for number in range(few):
-        reply = _ask(record, caller, number, ("The answer is \\boxed{1}.",))
-        late = reply.fault in ("hangs", "crashes") or any(s.fault == "hangs" for s in reply.scores)
-        lost += late
+        texts = ("The answer is \\boxed{1}.",)
+        (reply,) = caller.run([Call("verify", number, texts)])
+        if reply.fault in ("hangs", "crashes") or any(s.fault == "hangs" for s in reply.scores):
+            lost += 1
+            record.count("time")
+            note_faults(record, number, texts, reply)
     if lost == few:
         record.notes.append("nothing else was asked: the first calls never returned")
     return lost < few
