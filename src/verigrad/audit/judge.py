@@ -217,13 +217,15 @@ def _length_finding(record: Record) -> list[Finding]:
     """Whether the reward moves with length, and whether right and wrong differ at all at one
     length."""
     moved, apart, example = 0, 0, ""
+    everything = [s.reward for _, s in record.seen if s.reward is not None]
+    little = max(SAME, 0.02 * _spread(everything)) if everything else SAME
     for number, texts, scores in record.lengths:
         rewards = [s.reward for s in scores if s.reward is not None]
         if len(rewards) < len(scores):
             continue
         wrong, right = rewards[0::2], rewards[1::2]
         # a step at the first sentence is a format that was broken, not a length
-        moved += _spread(wrong[1:]) > SAME or _spread(right[1:]) > SAME
+        moved += _spread(wrong[1:]) > little or _spread(right[1:]) > little
         gap = max(abs(a - b) for a, b in zip(wrong, right, strict=True))
         # a digit more in the wrong answer may move a reward that counts characters
         apart += gap > max(SAME, 0.05 * max(_spread(wrong), _spread(right)))
