@@ -3,6 +3,7 @@ measure again."""
 
 from __future__ import annotations
 
+import copy
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -291,7 +292,10 @@ def make_engine(policy: Policy, recipe: Recipe) -> Engine:
             f"rollout.engine = {recipe.rollout.engine!r}: training in one process uses "
             "rollout.engine = 'native'."
         )
-    model = policy.model.get_base_model() if policy.lora else policy.model
+    model = policy.model
+    if policy.lora:
+        # The engine knows plain models: it gets a merged copy, and merged weights from then on.
+        model = copy.deepcopy(model).merge_and_unload()
     engine = NativeEngine(
         model, policy.tokenizer, precision=policy.precision, max_rows=recipe.rollout.max_rows
     )
