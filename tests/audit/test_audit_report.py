@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from planted import Planted, honest, substring, sums
@@ -60,6 +61,12 @@ def test_every_name_has_a_cause_and_a_remedy() -> None:
     names = {kind.finding for kind in KINDS.values()}
     names |= {name for _, names in CONTRACT.values() for name in names}
     assert names <= set(WORDS)
+
+
+def test_every_finding_and_probe_is_documented() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "audit.md").read_text(encoding="utf-8")
+    assert [name for name in WORDS if f"`{name}`" not in page] == []
+    assert [name for name in [*KINDS, *CONTRACT] if name not in page] == []
 
 
 def test_a_long_text_is_shown_by_its_ends() -> None:

@@ -257,9 +257,5 @@ WORDS: dict[str, tuple[str, str]] = {
         "prompt and verifier disagree about where the answer stands",
         "ask for the verifier's format in problems.answer_format, or choose the verifier of yours",
     ),
-    "no_gold": (
-        "neither answers nor renderings of them are known, so right answers could not be tried",
-        "give audit a render function, or set verifier.options.gold_format",
-    ),
 }
 """Finding -> (cause, remedy)."""

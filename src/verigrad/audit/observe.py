@@ -21,6 +21,8 @@ from verigrad.types import Problem
 
 FALLBACK = "The answer is \\boxed{{{answer}}}."
 """Rendering of a gold where the verifier names none."""
+RANGE = 2.0
+"""Largest size of a reward taken for scaled: a verdict with a bonus or a penalty of its size."""
 FEW = 8
 """Problems of the probes that repeat calls."""
 MEMORY_ROUNDS = 24
@@ -208,7 +210,7 @@ def note_faults(record: Record, number: int, texts: Sequence[str], reply: Reply)
     for text, score in zip(texts, reply.scores, strict=False):
         if score.fault and score.fault != "not_run":
             record.fault(score.fault, f"problem {problem.id!r}, {shown(text)}: {score.reason}")
-        if score.reward is not None and not -1.0 <= score.reward <= 1.0:
+        if score.reward is not None and abs(score.reward) > RANGE:
             record.fault(
                 "out_of_range", f"problem {problem.id!r}, {shown(text)}: reward {score.reward:g}"
             )
