@@ -6,7 +6,7 @@ import json
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import tomli_w
 from pydantic import BaseModel, ValidationError
@@ -67,9 +67,10 @@ def _drop_none(value: Any) -> Any:
     if isinstance(value, BaseModel):
         value = value.model_dump(mode="json")
     if isinstance(value, dict):
-        return {k: _drop_none(v) for k, v in value.items() if v is not None}
+        table = cast(dict[str, Any], value)
+        return {k: _drop_none(v) for k, v in table.items() if v is not None}
     if isinstance(value, list):
-        return [_drop_none(v) for v in value]
+        return [_drop_none(v) for v in cast(list[Any], value)]
     return value
 
 
@@ -89,9 +90,10 @@ def _apply_override(data: dict[str, Any], item: str) -> None:
         value = text.strip()
     table = data
     for part in parts[:-1]:
-        table = table.setdefault(part, {})
-        if not isinstance(table, dict):
+        inner = table.setdefault(part, {})
+        if not isinstance(inner, dict):
             raise RecipeError(f"override {item!r}: {part!r} is a value, not a section.")
+        table = cast(dict[str, Any], inner)
     table[parts[-1]] = value
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Literal, get_type_hints
+from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
@@ -11,10 +11,33 @@ from verigrad.objective import Objective
 
 
 class Section(BaseModel):
-    """Base of all recipe sections: frozen, no unknown keys, no silent coercion of strings to
-    numbers."""
+    """Base of all recipe sections: frozen, no unknown keys, and no value is taken for another type.
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    "5" is no number, 1 is no truth value; a whole number does where a real one is asked for.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _arrays_are_tuples(cls, data: Any) -> Any:
+        """TOML and JSON have arrays; a frozen section holds tuples."""
+        if not isinstance(data, dict):
+            return data
+        given = dict(cast(dict[str, Any], data))
+        for key, value in given.items():
+            if isinstance(value, list) and _holds_tuple(cls, key):
+                given[key] = tuple(cast(list[Any], value))
+        return given
+
+
+def _holds_tuple(section: type[BaseModel], key: str) -> bool:
+    if key not in section.model_fields:
+        return False
+    annotation = section.model_fields[key].annotation
+    return any(get_origin(a) is tuple for a in (annotation, *get_args(annotation)))
 
 
 class Turn(Section):
@@ -324,10 +347,11 @@ class Recipe(Section):
     def objective_overrides(self) -> dict[str, Any]:
         """The axes the recipe sets, without the preset's name. An axis written down as none stays
         set."""
+        section: Section = self.objective
         return {
-            k: getattr(self.objective, k)
-            for k in type(self.objective).model_fields
-            if k in self.objective.model_fields_set and k != "preset"
+            key: getattr(section, key)
+            for key in ObjectiveSection.model_fields
+            if key in section.model_fields_set and key != "preset"
         }
 
 
