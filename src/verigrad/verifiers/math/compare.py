@@ -4,20 +4,39 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 from verigrad.verifiers.math.equal import has_sign, proportion, same_value
 from verigrad.verifiers.math.intervals import as_region, same_region
 from verigrad.verifiers.math.limits import MAX_ITEMS, TooLarge, Unreadable
 from verigrad.verifiers.math.units import Unit, factor, read_unit
-from verigrad.verifiers.math.values import letters
+from verigrad.verifiers.math.values import charge, letters
 
 Node = tuple[Any, ...]
-_ARTICLES = frozenset("a an the is it".split())
+_ARTICLES = frozenset(["a", "an", "the", "is", "it"])
 _FLIP = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
-_LOOSE_UNITS = frozenset("m g s h L l".split())
+_LOOSE_UNITS = frozenset(["m", "g", "s", "h", "L", "l"])
 VALUES = frozenset(
-    "num sym const add neg mul div pow fn app fact binom deg pm mixed root big".split()
+    [
+        "num",
+        "sym",
+        "const",
+        "add",
+        "neg",
+        "mul",
+        "div",
+        "pow",
+        "fn",
+        "app",
+        "fact",
+        "binom",
+        "deg",
+        "pm",
+        "mixed",
+        "root",
+        "big",
+    ]
 )
 
 
@@ -26,6 +45,7 @@ def same(gold: Node, answer: Node) -> bool:
 
     TooLarge or Unreadable when the two cannot be compared within the bounds.
     """
+    charge(10)
     if gold == answer:
         return True
     gold, answer = _bare(gold, answer), _bare(answer, gold)
@@ -34,12 +54,18 @@ def same(gold: Node, answer: Node) -> bool:
     if "unit" in (gold[0], answer[0]):
         return _same_quantity(gold, answer)
     if "text" in (gold[0], answer[0]):
+        gold, answer = _counted(gold), _counted(answer)
+        if gold[0] == "num" == answer[0]:
+            return gold[1] == answer[1]
         return _same_text(gold, answer)
     if "matrix" in (gold[0], answer[0]):
         return _same_matrix(gold, answer)
     if "base" in (gold[0], answer[0]):
         return gold == answer
     if "ratio" in (gold[0], answer[0]):
+        gold, answer = _quotient(gold, answer), _quotient(answer, gold)
+        if "ratio" not in (gold[0], answer[0]):
+            return same_value(gold, answer)
         return gold[0] == answer[0] and _pairwise(gold[1], answer[1])
     region = _same_region(gold, answer)
     if region is not None:
@@ -49,7 +75,7 @@ def same(gold: Node, answer: Node) -> bool:
     if gold[0] in ("union", "opaque") or answer[0] in ("union", "opaque"):
         return gold[:2] == answer[:2] if gold[0] == "opaque" else _as_sets(gold, answer)
     if "tuple" in (gold[0], answer[0]):
-        return _same_tuple(gold, answer)
+        return _same_tuple(_assigned(gold), _assigned(answer))
     if gold[0] in ("set", "list") or answer[0] in ("set", "list"):
         return _as_sets(gold, answer)
     if has_sign(gold) or has_sign(answer):
@@ -147,11 +173,42 @@ def _split_unit(node: Node, other: Node) -> tuple[Node, Unit | None]:
     return node, None
 
 
+_COUNTS = "zero one two three four five six seven eight nine ten eleven twelve"
+
+
+def _counted(node: Node) -> Node:
+    """A small number written as a word is that number."""
+    if node[0] == "text" and node[1].lower() in _COUNTS.split():
+        return ("num", Fraction(_COUNTS.split().index(node[1].lower())))
+    return node
+
+
+def _quotient(node: Node, other: Node) -> Node:
+    """A ratio of two beside a plain value is a quotient."""
+    if node[0] == "ratio" and len(node[1]) == 2 and other[0] in VALUES:
+        return ("div", *node[1])
+    return node
+
+
+def _assigned(node: Node) -> Node:
+    """``x = 3, y = 4`` beside a tuple is the tuple (3, 4)."""
+    if node[0] != "list" or not all(i[0] == "rel" and i[2] == ("=",) for i in node[1]):
+        return node
+    names = [item[1][0] for item in node[1]]
+    if len(set(names)) < len(names) or not all(n[0] == "sym" for n in names):
+        return node
+    return ("tuple", "(", ")", tuple(item[1][1] for item in node[1]))
+
+
 def plain_words(text: str) -> str:
     """Return words without case, articles and punctuation."""
     words = re.findall(r"[a-z0-9]+", text.lower())
-    kept = [w for w in words if w not in _ARTICLES]
+    kept = [_singular(w) for w in words if w not in _ARTICLES]
     return " ".join(kept or words)
+
+
+def _singular(word: str) -> str:
+    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
 
 
 def _same_text(gold: Node, answer: Node) -> bool:
@@ -195,8 +252,6 @@ def _pairwise(gold: Sequence[Node], answer: Sequence[Node]) -> bool:
 def _same_tuple(gold: Node, answer: Node) -> bool:
     if gold[0] == "tuple" == answer[0]:
         return gold[1:3] == answer[1:3] and _pairwise(gold[3], answer[3])
-    if gold[0] == "tuple" and answer[0] == "list":
-        return gold[1:3] == ("(", ")") and _pairwise(gold[3], answer[1])
     if "set" in (gold[0], answer[0]) or "list" in (gold[0], answer[0]):
         return len(_members(gold)) == 1 == len(_members(answer)) and _as_sets(gold, answer)
     return False
@@ -233,6 +288,8 @@ def _as_sets(gold: Node, answer: Node) -> bool:
     left, right = _members(gold), _members(answer)
     if max(len(left), len(right)) > MAX_ITEMS:
         return _pairwise(left, right)
+    if all(item[0] == "num" for item in (*left, *right)):
+        return {item[1] for item in left} == {item[1] for item in right}
     return _covered(left, right) and _covered(right, left)
 
 

@@ -27,7 +27,7 @@ def point(names: set[str], index: int) -> dict[str, Fraction]:
         number = int.from_bytes(digest, "big")
         value = Fraction(number % 89 + 11, 17 + (number >> 8) % 23)
         flips = _SIGN_FLIPS[index]
-        found[name] = -value if flips and (number >> 16) % 2 == flips % 2 or flips == 3 else value
+        found[name] = -value if (flips and (number >> 16) % 2 == flips % 2) or flips == 3 else value
     return found
 
 

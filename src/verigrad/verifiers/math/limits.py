@@ -9,6 +9,8 @@ from __future__ import annotations
 MAX_CHARACTERS = 20_000
 """Longest answer that is read."""
 MAX_TOKENS = 4_000
+MAX_CHAIN = 120
+"""Most factors, signs or marks that follow one another."""
 MAX_DEPTH = 60
 """Deepest nesting of brackets, roots and powers."""
 MAX_DIGITS = 4_000
@@ -20,7 +22,7 @@ MAX_EXPONENT = 100_000
 """Largest natural logarithm of an irrational power or exponential."""
 MAX_TERMS = 1_000
 """Most terms of a sum or product that is added up."""
-MAX_STEPS = 50_000
+MAX_STEPS = 100_000
 """Most nodes worked out in one comparison."""
 MAX_ITEMS = 400
 """Most members of a set or list whose order is free."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from verigrad.verifiers.math.limits import MAX_DEPTH, Unreadable
+from verigrad.verifiers.math.limits import MAX_CHAIN, MAX_DEPTH, Unreadable
 from verigrad.verifiers.math.shapes import Shapes
 from verigrad.verifiers.math.spelling import respell
 from verigrad.verifiers.math.tokens import FUNCTIONS, Token, read_number, repeating, tokenize
@@ -24,11 +24,54 @@ _ALIAS = {
     "tg": "tan", "ctg": "cot", "cosec": "csc",
 }  # fmt: skip
 _ARCS = {"sin": "arcsin", "cos": "arccos", "tan": "arctan", "cot": "arccot"}
-_STOPS = frozenset("+ - ) ] , ; : = < > & or and % \\} \\\\ } . ! ^ _ / *".split())
 _STOP_COMMANDS = frozenset(
-    "le leq ge geq ne neq in cup cap pm mp approx equiv to lor vee land wedge times cdot div end "
-    "setminus mid rfloor rceil rvert rangle leqslant geqslant lt gt sim implies colon bmod pmod "
-    "subset subseteq notin rightarrow backslash ast quad text".split()
+    [
+        "le",
+        "leq",
+        "ge",
+        "geq",
+        "ne",
+        "neq",
+        "in",
+        "cup",
+        "cap",
+        "pm",
+        "mp",
+        "approx",
+        "equiv",
+        "to",
+        "lor",
+        "vee",
+        "land",
+        "wedge",
+        "times",
+        "cdot",
+        "div",
+        "end",
+        "setminus",
+        "mid",
+        "rfloor",
+        "rceil",
+        "rvert",
+        "rangle",
+        "leqslant",
+        "geqslant",
+        "lt",
+        "gt",
+        "sim",
+        "implies",
+        "colon",
+        "bmod",
+        "pmod",
+        "subset",
+        "subseteq",
+        "notin",
+        "rightarrow",
+        "backslash",
+        "ast",
+        "quad",
+        "text",
+    ]
 )
 
 
@@ -69,7 +112,7 @@ class Parser(Shapes):
     def term(self) -> Node:
         """Factors joined by a sign of product or quotient, or by standing side by side."""
         left = self.power()
-        while True:
+        for _ in range(MAX_CHAIN):
             token = self.peek()
             if self.is_times(token):
                 self.next()
@@ -83,6 +126,7 @@ class Parser(Shapes):
                 left = self.beside(left, token)
             else:
                 return left
+        raise Unreadable("a product is too long")
 
     def is_times(self, token: Token) -> bool:
         if token.kind == "op":
@@ -125,7 +169,7 @@ class Parser(Shapes):
         if token.kind == "op":
             if token.text == "|":
                 return self.bars == 0
-            return token.text in ("(", "[", "{") and token.text not in _STOPS
+            return token.text in ("(", "[", "{")
         return False
 
     def power(self) -> Node:
@@ -135,7 +179,7 @@ class Parser(Shapes):
         return base
 
     def postfix(self, base: Node) -> Node:
-        while True:
+        for _ in range(8):
             token = self.peek()
             if token.kind != "op":
                 return base
@@ -144,10 +188,7 @@ class Parser(Shapes):
                 base = ("fact", base)
             elif token.text == "^":
                 self.next()
-                if self.degree_sign():
-                    base = ("deg", base)
-                else:
-                    base = ("pow", base, self.script())
+                base = ("deg", base) if self.degree_sign() else ("pow", base, self.script())
             elif token.text == "_" and base[0] == "num":
                 self.next()
                 base = self.based(base)
@@ -156,6 +197,7 @@ class Parser(Shapes):
                 base = ("sym", base[1] + "'")
             else:
                 return base
+        raise Unreadable("too many marks follow one value")
 
     def based(self, base: Node) -> Node:
         index = self.script()
@@ -312,7 +354,7 @@ class Parser(Shapes):
             self.next()
             return ("neg", self.power())
         left = self.power()
-        while True:
+        for _ in range(MAX_CHAIN):
             token = self.peek()
             if token.kind == "cmd" and token.text in FUNCTIONS:
                 return left
@@ -323,6 +365,7 @@ class Parser(Shapes):
                 left = self.beside(left, token)
             else:
                 return left
+        raise Unreadable("a product is too long")
 
     def enter(self) -> None:
         self.depth += 1

@@ -8,7 +8,7 @@ from typing import Any
 
 from verigrad.verifiers.math.limits import Unreadable
 from verigrad.verifiers.math.tokens import Token
-from verigrad.verifiers.math.units import Unit, read_unit
+from verigrad.verifiers.math.units import Unit, factor, read_unit
 
 Node = tuple[Any, ...]
 END = Token("end", "")
@@ -21,7 +21,9 @@ _RELATIONS = {
 _SIGNS = frozenset(("=", "<", ">", ":"))
 _SEPARATORS = frozenset((",", ";", "or", "and"))
 _OR_COMMANDS = {"lor": "or", "vee": "or", "land": "and", "wedge": "and"}
-_MATRICES = frozenset("pmatrix bmatrix vmatrix Bmatrix matrix smallmatrix array".split())
+_MATRICES = frozenset(
+    ["pmatrix", "bmatrix", "vmatrix", "Bmatrix", "matrix", "smallmatrix", "array"]
+)
 _FENCES = {"lvert": ("rvert", "abs"), "lfloor": ("rfloor", "floor"), "lceil": ("rceil", "ceil")}
 _CURRENCIES = {"euro": "euro", "pounds": "GBP", "yen": "yen"}
 
@@ -156,7 +158,17 @@ class Shapes(ABC):
         if node[0] == "text":
             return node if not any_words else self.fail_text()
         unit = unit or found
-        return ("unit", node, unit) if unit is not None else node
+        if unit is None:
+            return node
+        return self.compound(node, unit) if self.peek().kind == "num" else ("unit", node, unit)
+
+    def compound(self, node: Node, unit: Unit) -> Node:
+        """A quantity in two units of one kind, added up in the first: ``5 feet 3 inches``."""
+        rest = self.quantity()
+        scale = factor(unit, rest[2]) if rest[0] == "unit" else None
+        if scale is None or scale == 1 or unit.power != 1:
+            raise Unreadable("two quantities stand side by side")
+        return ("unit", ("add", (node, ("mul", (("num", scale), rest[1]), "sign"))), unit)
 
     def fail_text(self) -> Node:
         raise Unreadable("words stand where a value should")
@@ -310,6 +322,8 @@ class Shapes(ABC):
 def _strip_degrees(node: Node) -> tuple[Node, bool]:
     if node[0] == "deg":
         return node[1], True
+    if node[0] == "mul" and node[1][0][0] == "deg" and node[1][1] in (("sym", "C"), ("sym", "F")):
+        return node[1][0][1], True
     if node[0] == "neg" and node[1][0] == "deg":
         return ("neg", node[1][1]), True
     return node, False

@@ -16,10 +16,41 @@ _VULGAR = {
 _LETTERS = dict(
     zip(
         "αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΦΨΩ",
-        (
-            "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma "
-            "tau upsilon phi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega"
-        ).split(),
+        [
+            "alpha",
+            "beta",
+            "gamma",
+            "delta",
+            "epsilon",
+            "zeta",
+            "eta",
+            "theta",
+            "iota",
+            "kappa",
+            "lambda",
+            "mu",
+            "nu",
+            "xi",
+            "pi",
+            "rho",
+            "sigma",
+            "tau",
+            "upsilon",
+            "phi",
+            "chi",
+            "psi",
+            "omega",
+            "Gamma",
+            "Delta",
+            "Theta",
+            "Lambda",
+            "Xi",
+            "Pi",
+            "Sigma",
+            "Phi",
+            "Psi",
+            "Omega",
+        ],
         strict=True,
     )
 )
@@ -55,6 +86,7 @@ _SPACED = re.compile(
 )
 _GROUP = re.compile(r"(?<=\d)(?:,\s*\\!|\{,\}|\\,)\s*(?=\d{3}(?!\d))")
 _FRACTION = re.compile(r"\\[dtc]frac(?![A-Za-z])")
+_CLOCK = re.compile(r"\b([AaPp])\.\s?[Mm]\.?(?![A-Za-z])")
 _WORDS = re.compile(
     r"\\(?:text|textnormal|textrm|textbf|textit|textsf|mbox|mathrm|mathbf|mathit|mathsf|bf|rm|bm|"
     r"operatorname\*?|hbox|pmb)\s*\{"
@@ -81,7 +113,7 @@ def respell(text: str) -> str:
             text = text[:-1]
         text = _DROPPED.sub(" ", _SPACED.sub(" ", text))
         text = _FRACTION.sub(r"\\frac", text)
-    return text.strip()
+    return _CLOCK.sub(r"\1m", text).strip()
 
 
 def unwrap(text: str) -> str:

@@ -31,8 +31,37 @@ _UPRIGHT = {
     "mathit", "mathsf", "operatorname", "hbox", "bf", "rm", "bm", "operatorname*", "emph",
 }  # fmt: skip
 FUNCTIONS = frozenset(
-    "sin cos tan cot sec csc arcsin arccos arctan arccot sinh cosh tanh ln log lg exp sqrt gcd lcm "
-    "max min det asin acos atan abs floor ceil".split()
+    [
+        "sin",
+        "cos",
+        "tan",
+        "cot",
+        "sec",
+        "csc",
+        "arcsin",
+        "arccos",
+        "arctan",
+        "arccot",
+        "sinh",
+        "cosh",
+        "tanh",
+        "ln",
+        "log",
+        "lg",
+        "exp",
+        "sqrt",
+        "gcd",
+        "lcm",
+        "max",
+        "min",
+        "det",
+        "asin",
+        "acos",
+        "atan",
+        "abs",
+        "floor",
+        "ceil",
+    ]
 )
 CONNECTIVES = frozenset({"or", "and"})
 _NAMED = {"pi": "pi", "infinity": "infty", "inf": "infty", "theta": "theta"}
@@ -134,7 +163,7 @@ def _command(text: str, i: int, tokens: list[Token], gap: bool, depth: int) -> i
     return end
 
 
-_PLAIN = re.compile(r"[A-Za-z][A-Za-z' \-]*[.,]?")
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z' \-/]*[.,]?")
 
 
 def _upright(inner: str, tokens: list[Token], gap: bool, depth: int) -> None:
@@ -167,9 +196,9 @@ def _word(text: str, i: int, tokens: list[Token], gap: bool) -> int:
         tokens.append(Token("cmd", _NAMED[lower], gap))
     elif len(word) == 1:
         tokens.append(Token("sym", word, gap))
-    elif before and before.kind in ("num", "op") and is_unit(word):
-        tokens.append(Token("text", word, gap))
-    elif len(word) >= 4 and not word.isupper():
+    elif (before and before.kind in ("num", "op") and is_unit(word)) or (
+        len(word) >= 4 and not word.isupper()
+    ):
         tokens.append(Token("text", word, gap))
     else:
         tokens.extend(Token("sym", c, gap and k == 0) for k, c in enumerate(word))

@@ -55,7 +55,25 @@ _add("percent", "1", "percent pct")
 _add("speed", "1", "mph")
 _add("speed kmh", "1", "kph kmh")
 _AREA = {"sq": 2, "square": 2, "squared": 2, "cubic": 3, "cubed": 3, "cu": 3}
-_EMPTY = frozenset("a an the of unit units in total each exactly about old long wide tall".split())
+_EMPTY = frozenset(
+    [
+        "a",
+        "an",
+        "the",
+        "of",
+        "unit",
+        "units",
+        "in",
+        "total",
+        "each",
+        "exactly",
+        "about",
+        "old",
+        "long",
+        "wide",
+        "tall",
+    ]
+)
 
 
 def _lookup(word: str) -> tuple[str, Fraction] | None:

@@ -59,8 +59,27 @@ def numeric_lock() -> threading.RLock:  # pyright: ignore[reportInvalidTypeForm]
     return _LOCK
 
 
+class _Budget(threading.local):
+    steps = 0
+
+
+_SPENT = _Budget()
+
+
+def open_budget() -> None:
+    """Start the step count of one comparison on this thread."""
+    _SPENT.steps = 0
+
+
+def charge(steps: int) -> None:
+    """Count work done; TooLarge past the bound of one comparison, however long it took."""
+    _SPENT.steps += steps
+    if _SPENT.steps > MAX_STEPS:
+        raise TooLarge("the comparison takes too many steps")
+
+
 def _context(digits: int) -> Any:
-    """One arithmetic per precision: its precision never changes, so nothing is shared that moves."""
+    """One arithmetic per precision; its precision never changes."""
     if digits not in _CONTEXTS:
         context = MPContext()
         context.dps = digits
@@ -74,15 +93,12 @@ class Evaluator:
     def __init__(self, letters: Mapping[str, Fraction], *, digits: int, sign: int = 1) -> None:
         self.letters = letters
         self.sign = sign
-        self.steps = 0
         self.mp: Any = _context(digits)
         self.bound: dict[str, Fraction] = {}
 
     def value(self, node: Node) -> Value:
         """Return the value of a tree; TooLarge, Unreadable or ZeroDivisionError without one."""
-        self.steps += 1
-        if self.steps > MAX_STEPS:
-            raise TooLarge("too many steps")
+        charge(1)
         method = getattr(self, "_" + node[0], None)
         if method is None:
             raise Unreadable(f"a {node[0]} has no single value")
@@ -186,6 +202,11 @@ class Evaluator:
 
     def _binom(self, node: Node) -> Value:
         n, k = self.value(node[1]), self.value(node[2])
+        if isinstance(k, Fraction) and k.denominator == 1 and 0 <= k <= 50:
+            product: Value = Fraction(1, math.factorial(int(k)))
+            for j in range(int(k)):
+                product = self._times(product, self._plus(n, Fraction(-j)))
+            return product
         whole = all(isinstance(v, Fraction) and v.denominator == 1 and v >= 0 for v in (n, k))
         if not whole:
             return self.opaque("binom", [n, k])
@@ -318,10 +339,12 @@ letters = _letters
 
 
 def _checked(value: Value) -> Value:
-    if isinstance(value, Fraction) and (
-        value.numerator.bit_length() > MAX_BITS or value.denominator.bit_length() > MAX_BITS
-    ):
-        raise TooLarge("a number past the digit bound")
+    if isinstance(value, Fraction):
+        bits = value.numerator.bit_length() + value.denominator.bit_length()
+        if bits > 2 * MAX_BITS:
+            raise TooLarge("a number past the digit bound")
+        if bits > 512:
+            charge(bits >> 8)
     return value
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, ClassVar, Literal
 
@@ -13,6 +12,7 @@ from verigrad.verifiers.math.answers import Node, choice_letter, plain, read, si
 from verigrad.verifiers.math.compare import judge_trees, plain_words
 from verigrad.verifiers.math.extract import Mode, find
 from verigrad.verifiers.math.limits import TooLarge, Unreadable
+from verigrad.verifiers.math.values import open_budget
 
 Unevaluated = Literal["refuse", "accept"]
 _SHOWN = 80
@@ -109,6 +109,7 @@ def equal(gold: str, answer: str) -> tuple[bool, str]:
         return a == b, differ
     if gold == answer and len(answer) <= 20_000:
         return True, ""
+    open_budget()
     try:
         return _equal_trees(gold, answer), differ
     except (TooLarge, Unreadable, ZeroDivisionError) as fault:
@@ -202,6 +203,3 @@ class MathVerifier(TextVerifier):
         if problem.answer is None or gold_fault(problem.answer) is not None:
             return None
         return f"The final answer is $\\boxed{{{clean(problem.answer)}}}$."
-
-
-Judge = Callable[[str, str], Verdict]
