@@ -126,13 +126,15 @@ def _pretrained(section: ModelSection) -> tuple[nn.Module, Any]:
     )
     try:
         with quiet():
-            model, report = AutoModelForCausalLM.from_pretrained(
+            # With output_loading_info it returns a pair, which its types don't say.
+            loaded: Any = AutoModelForCausalLM.from_pretrained(
                 path,
                 revision=section.revision or "main",
                 dtype=torch.float32,
                 trust_remote_code=section.trust_remote_code,
                 output_loading_info=True,
             )
+        model, report = loaded
     except (OSError, ValueError) as e:
         first = str(e).strip().splitlines()[0]
         raise RecipeError(
@@ -174,7 +176,7 @@ def _tiny(section: ModelSection, seed: int) -> tuple[nn.Module, Any]:
             f"model.tiny: hidden_size = {t.hidden_size} must be divisible by num_heads = "
             f"{t.num_heads}, and num_heads by num_kv_heads = {t.num_kv_heads}."
         )
-    tokenizer = tiny_tokenizer()
+    tokenizer: Any = tiny_tokenizer()
     config = LlamaConfig(
         vocab_size=len(tokenizer),
         hidden_size=t.hidden_size,
@@ -202,7 +204,7 @@ def _template(path: str) -> str:
         ) from None
 
 
-def _separate_padding(tokenizer: Any, model: nn.Module) -> None:
+def _separate_padding(tokenizer: Any, model: Any) -> None:
     """Give the tokenizer a padding token that is not the end-of-sequence token.
 
     Where both are one id, code that masks padding by id also masks the end of every answer, and a
@@ -239,7 +241,7 @@ def _separate_padding(tokenizer: Any, model: nn.Module) -> None:
         )
 
 
-def _check_vocabulary(tokenizer: Any, model: nn.Module) -> None:
+def _check_vocabulary(tokenizer: Any, model: Any) -> None:
     rows = model.get_input_embeddings().weight.shape[0]
     if len(tokenizer) > rows:
         raise TripwireError(
@@ -267,7 +269,7 @@ def quiet() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def model_facts(model: nn.Module, tokenizer: Any) -> dict[str, Any]:
+def model_facts(model: Any, tokenizer: Any) -> dict[str, Any]:
     """What ``environment.json`` says about the model."""
     template = tokenizer.chat_template or ""
     vocabulary = json.dumps(sorted(tokenizer.get_vocab().items()))
