@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import util
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -60,7 +60,7 @@ class Policy:
     def save(self, folder: Path) -> None:
         """Write weights and tokenizer in Hugging Face format; with LoRA the merged model, adapters
         beside it."""
-        model = self.model
+        model: Any = self.model
         if self.lora:
             model.save_pretrained(str(folder / "adapter"))
             base = copy.deepcopy(model)
@@ -166,23 +166,24 @@ def _add_lora(model: nn.Module, section: ModelSection, seed: int) -> nn.Module:
         )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
+        # peft types alpha as an int and divides by the rank whatever it is.
         return get_peft_model(
             model,
             LoraConfig(
-                r=lora.rank, lora_alpha=lora.alpha, lora_dropout=lora.dropout,
+                r=lora.rank, lora_alpha=cast(int, lora.alpha), lora_dropout=lora.dropout,
                 target_modules=list(lora.target_modules), task_type="CAUSAL_LM",
             ),
         )  # fmt: skip
 
 
-def merged_weights(model: nn.Module) -> dict[str, Tensor]:
+def merged_weights(model: Any) -> dict[str, Tensor]:
     """Weights of a peft model as the base model names them, ``W + scale * B A`` where an adapter
     sits."""
     from peft.tuners.lora import LoraLayer
 
     merged: dict[str, Tensor] = {}
     base = model.get_base_model()
-    adapters = {n: m for n, m in base.named_modules() if isinstance(m, LoraLayer)}
+    adapters: dict[str, Any] = {n: m for n, m in base.named_modules() if isinstance(m, LoraLayer)}
     for name, value in base.state_dict().items():
         if ".lora_" in name:
             continue
