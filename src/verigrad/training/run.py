@@ -31,6 +31,7 @@ from verigrad.training.sft import cold_start
 from verigrad.training.update import make_optimizer
 from verigrad.types import Engine, Problem, Verifier
 from verigrad.verifiers import make_verifier
+from verigrad.verifiers.registry import Mode
 
 
 @dataclass(frozen=True)
@@ -112,10 +113,8 @@ def check_trainable(objective: Objective, recipe: Recipe) -> None:
             )
 
 
-def _verifier(recipe: Recipe, mode: str) -> Verifier:
-    return make_verifier(
-        recipe.verifier.name, mode=mode, options=dict(recipe.verifier.options)
-    )  # fmt: skip
+def _verifier(recipe: Recipe, mode: Mode) -> Verifier:
+    return make_verifier(recipe.verifier.name, mode=mode, options=dict(recipe.verifier.options))
 
 
 def _verifiable(
@@ -292,7 +291,7 @@ def make_engine(policy: Policy, recipe: Recipe) -> Engine:
             f"rollout.engine = {recipe.rollout.engine!r}: training in one process uses "
             "rollout.engine = 'native'."
         )
-    model = policy.model
+    model: Any = policy.model
     if policy.lora:
         # The engine knows plain models: it gets a merged copy, and merged weights from then on.
         model = copy.deepcopy(model).merge_and_unload()
