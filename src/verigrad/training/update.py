@@ -192,8 +192,9 @@ def _reference(policy: Policy) -> Iterator[Any]:
     if policy.reference is not None:
         yield policy.reference
     else:
-        with policy.model.disable_adapter():
-            yield policy.model
+        adapted: Any = policy.model
+        with adapted.disable_adapter():
+            yield adapted
 
 
 def _ids(batch: Batch, rows: Sequence[int]) -> tuple[list[Any], list[Any], list[int]]:
