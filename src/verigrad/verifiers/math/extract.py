@@ -22,6 +22,7 @@ _PHRASE = re.compile(
     r"(?:is(?:\s+therefore|\s+thus|\s+simply)?\s*:?|:|=|must\s+be|should\s+be|would\s+be)\s*(?:\*\*)?\s*",
     re.IGNORECASE,
 )
+_HEADING = re.compile(r"^[#*\s]*(?:final\s+)?answer[*:\s]*\n+", re.IGNORECASE | re.MULTILINE)
 _CORRECTION = re.compile(
     r"\b(?:wait|actually|wrong|incorrect|mistaken?|correct(?:ion|ing|ed)|instead|oops|sorry|rather|"
     r"scratch\s+that|let\s+me\s+(?:re|fix|correct|double)|not\s+right|isn't\s+right|on\s+second|"
@@ -144,7 +145,7 @@ def _correction_after(tail: str) -> Found | None:
 
 
 def _last_phrase(text: str) -> str | None:
-    matches = list(_PHRASE.finditer(text))
+    matches = list(_PHRASE.finditer(text)) or list(_HEADING.finditer(text))
     if not matches:
         return None
     line = text[matches[-1].end() :].lstrip().split("\n", 1)[0]

@@ -16,6 +16,10 @@ from verigrad.verifiers.math.values import open_budget
 
 Unevaluated = Literal["refuse", "accept"]
 _SHOWN = 80
+_LEAD = re.compile(
+    r"^(?:\\text\{)?\s*(?:the\s+)?(?:final\s+)?answer\s*(?:is|:)\s*\}?\s*:?(?=[^\s}])",
+    re.IGNORECASE,
+)
 _DOLLARS = re.compile(r"^\$+([^$]*)\$+$", re.DOTALL)
 
 
@@ -51,6 +55,7 @@ def clean(text: str) -> str:
     boxed = re.fullmatch(r"\\(?:boxed|fbox)\s*\{(.*)\}", text, re.DOTALL)
     if boxed:
         text = boxed[1].strip()
+    text = _LEAD.sub("", text)
     dollars = _DOLLARS.match(text)
     return dollars[1].strip() if dollars else text
 
