@@ -1,4 +1,4 @@
-"""What a user gets wrong is refused before any model is loaded: exit code 2, the value, the place, the remedy."""
+"""What a user gets wrong is refused before a model is loaded: the value, the place, the remedy."""
 
 from __future__ import annotations
 

@@ -76,9 +76,7 @@ def test_another_seed_is_another_run(tmp_path):
 def test_resume_ends_where_the_straight_run_ends(tmp_path, preset):
     straight = run(tmp_path, "straight", f"objective.preset={preset}", "training.steps=5")
     run(tmp_path, "cut", f"objective.preset={preset}", "training.steps=3")
-    resumed = run(
-        tmp_path, "cut", f"objective.preset={preset}", "training.steps=5", resume=True
-    )
+    resumed = run(tmp_path, "cut", f"objective.preset={preset}", "training.steps=5", resume=True)
     assert resumed.fingerprint == straight.fingerprint
     assert [r["step"] for r in RunReader(tmp_path / "cut").metrics()] == [1, 2, 3, 4, 5]
 
@@ -134,7 +132,7 @@ def test_a_broken_verdict_leaves_and_is_counted(tmp_path):
 
 
 def test_too_many_broken_verdicts_stop_the_run(tmp_path):
-    with pytest.raises(VerifierError, match="BROKEN, more than verifier.max_broken_frac"):
+    with pytest.raises(VerifierError, match="BROKEN, more than"):
         run(tmp_path, "run", body="raise ValueError('boom')")
     assert RunReader(tmp_path / "run").status()["state"] == "failed"
 
@@ -146,9 +144,7 @@ def test_dynamic_sampling_draws_again_within_its_budget(tmp_path):
     )  # fmt: skip
     records = RunReader(tmp_path / "run").metrics()
     assert [r["num_groups"] for r in records] == [12, 12]
-    state = json.loads(
-        (tmp_path / "run" / "checkpoints" / "step-2" / "trainer.json").read_text()
-    )
+    state = json.loads((tmp_path / "run" / "checkpoints" / "step-2" / "trainer.json").read_text())
     assert state["windows"] == 24
 
 
