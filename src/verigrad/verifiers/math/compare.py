@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 from verigrad.verifiers.math.equal import has_sign, proportion, same_value
 from verigrad.verifiers.math.intervals import as_region, same_region
@@ -280,7 +280,7 @@ def _signed(node: Any, sign: int) -> Any:
     if node[:1] == ("pm",):
         inner = _signed(node[2], sign)
         return inner if (sign > 0) == (node[1] == "pm") else ("neg", inner)
-    return tuple(_signed(part, sign) for part in node)
+    return tuple(_signed(part, sign) for part in cast(Node, node))
 
 
 def _as_sets(gold: Node, answer: Node) -> bool:

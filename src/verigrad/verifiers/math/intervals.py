@@ -82,11 +82,11 @@ def _half_line(left: Node, sign: str, right: Node) -> tuple[str, list[Piece]] | 
     name = str(left[1])
     below: Piece = (_LOW, False, right, sign == "<=")
     above: Piece = (right, sign == ">=", _INF, False)
-    pieces = {
+    pieces: dict[str, list[Piece]] = {
         "<": [below], "<=": [below], ">": [above], ">=": [above], "=": [(right, True, right, True)],
         "!=": [below, above],
-    }[sign]  # fmt: skip
-    return name, pieces
+    }  # fmt: skip
+    return name, pieces[sign]
 
 
 def _ordered(pieces: list[Piece]) -> list[Piece]:

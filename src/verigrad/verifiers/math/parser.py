@@ -111,7 +111,7 @@ class Parser(Shapes):
 
     def term(self) -> Node:
         """Factors joined by a sign of product or quotient, or by standing side by side."""
-        left = self.power()
+        left: Node = self.power()
         for _ in range(MAX_CHAIN):
             token = self.peek()
             if self.is_times(token):
@@ -353,7 +353,7 @@ class Parser(Shapes):
         if token.kind == "op" and token.text == "-":
             self.next()
             return ("neg", self.power())
-        left = self.power()
+        left: Node = self.power()
         for _ in range(MAX_CHAIN):
             token = self.peek()
             if token.kind == "cmd" and token.text in FUNCTIONS:

@@ -33,7 +33,7 @@ class Shapes(ABC):
 
     def __init__(self, tokens: list[Token]) -> None:
         self.tokens = tokens
-        self.at = 0
+        self.at: int = 0
         self.depth = 0
         self.bars = 0
         self.money = ""

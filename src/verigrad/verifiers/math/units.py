@@ -15,8 +15,13 @@ class Unit(NamedTuple):
     power: int = 1
 
 
-_METRIC = {"milli": ("m", "1/1000"), "centi": ("c", "1/100"), "deci": ("d", "1/10")}
-_METRIC |= {"kilo": ("k", "1000"), "": ("", "1")}
+_METRIC = {
+    "milli": ("m", "1/1000"),
+    "centi": ("c", "1/100"),
+    "deci": ("d", "1/10"),
+    "kilo": ("k", "1000"),
+    "": ("", "1"),
+}
 _TABLE: dict[str, tuple[str, Fraction]] = {}
 
 

@@ -35,7 +35,7 @@ from verigrad.verifiers.math.limits import (
 Node = tuple[Any, ...]
 Value = Any
 DIGITS = (60, 320)
-_LOCK = threading.RLock()
+_LOCKS = [threading.RLock()]
 _TRIG = {"sin", "cos", "tan", "cot", "sec", "csc"}
 _CONTEXTS: dict[int, Any] = {}
 _PLAIN = {
@@ -46,8 +46,7 @@ _PLAIN = {
 
 def _fresh_lock() -> None:
     """A fork may copy a lock that is held: the child starts with one of its own."""
-    global _LOCK
-    _LOCK = threading.RLock()
+    _LOCKS[0] = threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):
@@ -55,8 +54,8 @@ if hasattr(os, "register_at_fork"):
 
 
 def numeric_lock() -> threading.RLock:  # pyright: ignore[reportInvalidTypeForm]
-    """mpmath keeps shared tables of constants; one thread at a time works with it."""
-    return _LOCK
+    """Return this process's lock: mpmath shares tables, one thread at a time works with it."""
+    return _LOCKS[0]
 
 
 class _Budget(threading.local):

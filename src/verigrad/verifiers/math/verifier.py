@@ -82,12 +82,12 @@ def judge(
         if found.asserted:
             return Verdict.unparsed(f"No answer was found: {found.reason}.")
         return Verdict.wrong(f"No single answer is asserted: {found.reason}.")
-    if len(found.answers) > 1:
+    if len(found.answers) != 1:
         joint = ", ".join(found.answers)
         if equal(gold, joint)[0] and _is_plural(gold):
             return Verdict.correct(f"The boxes together state {_quote(gold)}.", joint)
         return Verdict.wrong(f"No single answer is asserted: {found.reason}.")
-    answer = found.answers[0]
+    (answer,) = found.answers
     right, why = equal(gold, answer)
     if not right:
         return Verdict.wrong(why, answer)
