@@ -47,6 +47,28 @@ _HEDGE = re.compile(
     r"cannot\s+tell|not\s+sure\s+which|any\s+of)\b",
     re.IGNORECASE,
 )
+_RIVAL_BEFORE = re.compile(
+    r"(?:\beither\b[^.\n]{0,80}\s|\d[\s$\\)\]]{0,6})or\s+[$\s\\(\[*]*$", re.IGNORECASE
+)
+_RIVAL_AFTER = re.compile(
+    r"[\s$\\)\]*,]{0,8}\bor\s+(?:maybe\s+|perhaps\s+|possibly\s+|else\s+)?[$\\(]{0,3}[-+]?"
+    r"(?:\d+(?:\.\d+)?|\\?[A-Za-z]+\{)(?![\w ]*(?:form|decimal))",
+    re.IGNORECASE,
+)
+"""Another candidate joined to the box by ``or``."""
+_RESTATED = re.compile(
+    r"(?:\b(?:it|that|this)(?:['’]s|\s+(?:is|should\s+be|must\s+be))\s+[$\\(]{0,3}([-+]?\d[\d.,/]*)"
+    r"|([-+]?\d[\d.,/]*)[$\\)]{0,3}\s+is\s+(?:right|correct|the\s+(?:right|correct)?\s*answer))",
+    re.IGNORECASE,
+)
+_FINAL = re.compile(
+    r"\bfinal\s+answer\b[\s*_:#]*(?:is|=|therefore|thus)?[\s*_:$\\(\[]*$", re.IGNORECASE
+)
+_LEAD = re.compile(
+    r"\\text\s*\{\s*(?:(?:so|thus|hence|therefore),?\s+)?(?:the\s+)?(?:final\s+|correct\s+)?answer"
+    r"(?:\s+is|\s*:)?\s*:?\s*(?:\}\s*:?|(?=\S[^{}]*\}$))",
+    re.IGNORECASE,
+)
 _LAST_NUMBER = re.compile(
     r"(?<![\w.])[-−+]?\$?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:/\d+)?%?(?![\w])"
 )
@@ -105,12 +127,14 @@ def boxes(text: str) -> list[tuple[int, int]]:
 
 def _from_boxes(rest: str, spans: list[tuple[int, int]], same: Callable[[str, str], bool]) -> Found:
     start, end = spans[-1]
-    answer = rest[start:end].strip()
+    answer = _without_lead(rest[start:end].strip())
     before = rest[max(0, start - 120) : start]
     before = before[: before.rfind("\\")]
     tail = rest[end + 1 : end + 2_000]
     if _NEGATED.search(before[-80:]):
         return Found((), "the boxed answer is negated", asserted=False)
+    if _RIVAL_BEFORE.search(before) or _RIVAL_AFTER.match(tail):
+        return Found((), "the box is one of several candidates", asserted=False)
     refuted = _REFUTED.match(tail)
     if refuted and re.search(
         r"wrong|incorrect|false|not|impossible|invalid|n't|mistake", refuted[0]
@@ -120,17 +144,18 @@ def _from_boxes(rest: str, spans: list[tuple[int, int]], same: Callable[[str, st
     later = _correction_after(tail)
     if later:
         return later
-    texts = [rest[s:e].strip() for s, e in spans[-20:]]
+    texts = list(dict.fromkeys(rest[s:e].strip() for s, e in spans))
     distinct: list[str] = []
-    for text in texts:
+    for text in texts[:20]:
         if not any(same(text, known) for known in distinct):
             distinct.append(text)
-    if len(distinct) == 1 and len(spans) <= 20:
+    if len(distinct) == 1 and len(texts) <= 20:
         return Found((answer,))
     between = rest[spans[-2][1] : start]
-    if _CORRECTION.search(between) and not _HEDGE.search(between):
+    concluded = _CORRECTION.search(between) or _FINAL.search(before)
+    if concluded and not _HEDGE.search(between):
         return Found((answer,))
-    if _HEDGE.search(rest) or len(spans) > 20:
+    if _HEDGE.search(rest) or len(texts) > 20:
         return Found((), f"{len(spans)} boxes hold different answers", asserted=False)
     return Found(tuple(distinct), f"{len(distinct)} different answers are boxed")
 
@@ -141,7 +166,18 @@ def _correction_after(tail: str) -> Found | None:
     if correction is None:
         return None
     phrase = _last_phrase(tail[correction.start() :])
+    if phrase is None and (restated := list(_RESTATED.finditer(tail, correction.start()))):
+        phrase = (restated[-1][1] or restated[-1][2]).rstrip(".,")
     return None if phrase is None else Found((phrase,))
+
+
+def _without_lead(answer: str) -> str:
+    r"""The answer without ``\text{The answer is }`` in front of it."""
+    lead = _LEAD.match(answer)
+    if lead is None:
+        return answer
+    rest = answer[lead.end() :].strip()
+    return (rest[:-1] if lead[0].count("}") == 0 else rest).strip() or answer
 
 
 def _last_phrase(text: str) -> str | None:

@@ -11,8 +11,8 @@ from verigrad.verifiers.math.values import letters
 Node = tuple[Any, ...]
 Piece = tuple[Node, bool, Node, bool]
 """(low, low is in, high, high is in)."""
-_INF = ("const", "inf")
-_LOW = ("neg", _INF)
+_INF: Node = ("const", "inf")
+_LOW: Node = ("neg", _INF)
 _FLIP = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
 
 
@@ -27,6 +27,8 @@ def as_region(node: Node) -> tuple[str, list[Piece]] | None:
         return "", _ordered([(item, True, item, True) for item in node[1]])
     if node[0] == "rel":
         return _relation(node)
+    if node[0] == "list" and node[2] == "and":
+        return _intersection(node)
     if node[0] == "union" or (node[0] == "list" and node[2] == "or"):
         return _union(node)
     return None
@@ -42,6 +44,23 @@ def _union(node: Node) -> tuple[str, list[Piece]] | None:
         name = name or part[0]
         pieces.extend(part[1])
     return name, _ordered(pieces)
+
+
+def _intersection(node: Node) -> tuple[str, list[Piece]] | None:
+    """Inequalities joined by ``and``: the part of the line that all of them allow."""
+    name = ""
+    low, low_in, high, high_in = _LOW, False, _INF, False
+    for item in node[1]:
+        part = _relation(item) if item[0] == "rel" else None
+        if part is None or len(part[1]) != 1 or (name and part[0] != name):
+            return None
+        name = part[0]
+        bottom, bottom_in, top, top_in = part[1][0]
+        if _rank(bottom) > _rank(low) or (_equal(bottom, low) and not bottom_in):
+            low, low_in = bottom, bottom_in
+        if _rank(top) < _rank(high) or (_equal(top, high) and not top_in):
+            high, high_in = top, top_in
+    return name, [(low, low_in, high, high_in)]
 
 
 def _interval(node: Node) -> Piece | None:

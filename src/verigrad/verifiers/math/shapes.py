@@ -14,8 +14,8 @@ Node = tuple[Any, ...]
 END = Token("end", "")
 _RELATIONS = {
     "le": "<=", "leq": "<=", "leqslant": "<=", "ge": ">=", "geq": ">=", "geqslant": ">=",
-    "ne": "!=", "neq": "!=", "in": "in", "approx": "=", "equiv": "equiv", "lt": "<", "gt": ">",
-    "sim": "=", "to": "to", "rightarrow": "to", "subset": "subset", "subseteq": "subset",
+    "ne": "!=", "neq": "!=", "in": "in", "approx": "~", "equiv": "equiv", "lt": "<", "gt": ">",
+    "sim": "~", "to": "to", "rightarrow": "to", "subset": "subset", "subseteq": "subset",
     "notin": "notin", "colon": ":", "implies": "to",
 }  # fmt: skip
 _SIGNS = frozenset(("=", "<", ">", ":"))
@@ -112,6 +112,10 @@ class Shapes(ABC):
             items.append(self.union())
         if not signs:
             return items[0]
+        if "~" in signs:
+            items, signs = _exact_part(items, signs)
+            if not signs:
+                return items[0]
         if set(signs) == {":"}:
             return ("ratio", tuple(items))
         if ":" in signs:
@@ -122,6 +126,9 @@ class Shapes(ABC):
         token = self.peek()
         if token.kind == "op" and token.text in _SIGNS:
             return self.next().text
+        if token.kind == "text" and token.text == "to":
+            self.next()
+            return ":"
         if token.kind == "cmd" and token.text in _RELATIONS:
             return _RELATIONS[self.next().text]
         return None
@@ -184,7 +191,7 @@ class Shapes(ABC):
         power = 1
         while True:
             token = self.peek()
-            if token.kind == "text":
+            if token.kind == "text" and token.text != "to":
                 words.append(self.next().text)
             elif token.text == "%" and token.kind == "op" and not words:
                 self.next()
@@ -225,6 +232,8 @@ class Shapes(ABC):
             return ("set", ())
         items, _ = self.listed()
         token = self.next()
+        if len(items) == 1 and token.text == "\\}" and (described := _described(items[0])):
+            return described
         if len(items) == 1 and (token.text in ("|", ":", "mid") or items[0][0] == "ratio"):
             if items[0][0] == "ratio":
                 raise Unreadable("a set is described in a way that is not read")
@@ -327,6 +336,24 @@ def _strip_degrees(node: Node) -> tuple[Node, bool]:
     if node[0] == "neg" and node[1][0] == "deg":
         return ("neg", node[1][1]), True
     return node, False
+
+
+def _described(item: Node) -> Node | None:
+    """The condition of ``{x : x > 3}``, which reads as a ratio at first."""
+    if item[0] != "rel" or item[1][0][0] != "ratio":
+        return None
+    ratio = item[1][0][1]
+    if len(ratio) != 2 or ratio[0][0] != "sym":
+        return None
+    return ("rel", (ratio[1], *item[1][1:]), item[2])
+
+
+def _exact_part(items: list[Node], signs: list[str]) -> tuple[list[Node], list[str]]:
+    """What stands before "approximately": the exact value, where there is one."""
+    at = signs.index("~")
+    if at == 0 and items[0][0] in ("sym", "app", "text"):
+        return items, ["=" if s == "~" else s for s in signs]
+    return items[: at + 1], signs[:at]
 
 
 def _with_ratios(items: list[Node], signs: list[str]) -> tuple[list[Node], list[str]]:

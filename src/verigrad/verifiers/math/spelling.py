@@ -106,6 +106,7 @@ def respell(text: str) -> str:
         text = _LOWERED.sub(lambda m: "_{" + "".join(_SUB[c] for c in m[0]) + "}", text)
         text = _ROOT.sub(lambda m: rf"\sqrt{{{m[1]}}}" if m[1] else r"\sqrt ", text)
         text = text.translate(_TABLE)
+    text = text.replace("{:}", ":")
     text = _GROUP.sub("\u2063", text)
     if "\\" in text or "$" in text or "~" in text:
         text = text.replace(r"\!", "")
