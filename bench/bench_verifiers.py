@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import platform
 import re
 import statistics
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +23,9 @@ from verigrad.verifiers.math import judge
 from verigrad.verifiers.measure import Case, read_cases
 
 Grader = Callable[[str, str], bool]
+Result = tuple[bool, float, str]
+"""(accepted, seconds, "" or "raised" or "hung")"""
+HANG_S = 12.0
 OUT = Path(__file__).with_suffix(".json")
 
 
@@ -97,27 +100,58 @@ def load_all() -> tuple[dict[str, Grader], list[str]]:
     return loaded, missing
 
 
-def run(cases: list[Case], graders: dict[str, Grader]) -> dict[str, list[tuple[bool, float, bool]]]:
-    """Return (accepted, seconds, raised) per grader and case, graders interleaved."""
-    found: dict[str, list[tuple[bool, float, bool]]] = {name: [] for name in graders}
-    for grade in graders.values():  # first calls load tables
+class Worker:
+    """One grader in a process of its own; a call that hangs ends the process, not the bench."""
+
+    def __init__(self, grade: Grader) -> None:
+        self.grade = grade
+        self.start()
+
+    def start(self) -> None:
+        context = multiprocessing.get_context("fork")
+        self.wire, far = context.Pipe()
+        self.process = context.Process(target=serve, args=(far, self.grade), daemon=True)
+        self.process.start()
+        self.ask("42", "\\boxed{41}")  # the first call loads tables
+
+    def ask(self, gold: str, text: str) -> Result:
+        self.wire.send((gold, text))
+        if self.wire.poll(HANG_S):
+            return self.wire.recv()
+        self.stop()
+        self.start()
+        return False, HANG_S, "hung"
+
+    def stop(self) -> None:
+        self.process.kill()
+        self.process.join()
+
+
+def serve(wire: Any, grade: Grader) -> None:
+    while True:
+        gold, text = wire.recv()
+        started = time.perf_counter()
+        accepted, fault = False, ""
         try:
-            grade("42", "\\boxed{41}")
-        except Exception as error:
-            print(f"warm-up raised {type(error).__name__}", file=sys.stderr)
+            accepted = grade(gold, text)
+        except Exception:  # a crash earns no reward, and the row counts it
+            fault = "raised"
+        wire.send((accepted, time.perf_counter() - started, fault))
+
+
+def run(cases: list[Case], graders: dict[str, Grader]) -> dict[str, list[Result]]:
+    """Return each grader's results, case by case; graders take turns at every case."""
+    found: dict[str, list[Result]] = {name: [] for name in graders}
+    workers = {name: Worker(grade) for name, grade in graders.items()}
     for case in cases:
-        for name, grade in graders.items():
-            started = time.perf_counter()
-            accepted, raised = False, False
-            try:
-                accepted = grade(case.gold, case.completion)
-            except Exception:  # a crash earns no reward, and the row counts it
-                raised = True
-            found[name].append((accepted, time.perf_counter() - started, raised))
+        for name, worker in workers.items():
+            found[name].append(worker.ask(case.gold, case.completion))
+    for worker in workers.values():
+        worker.stop()
     return found
 
 
-def row(cases: list[Case], results: list[tuple[bool, float, bool]]) -> dict[str, Any]:
+def row(cases: list[Case], results: list[Result]) -> dict[str, Any]:
     pairs = list(zip(cases, results, strict=True))
     right = [r[0] for c, r in pairs if c.expected]
     wrong = [r[0] for c, r in pairs if not c.expected]
@@ -126,7 +160,8 @@ def row(cases: list[Case], results: list[tuple[bool, float, bool]]) -> dict[str,
         "accuracy": sum(r[0] == c.expected for c, r in pairs) / len(pairs),
         "false_positive_rate": sum(wrong) / max(len(wrong), 1),
         "false_negative_rate": sum(not r for r in right) / max(len(right), 1),
-        "raised": sum(r[2] for r in results),
+        "raised": sum(r[2] == "raised" for r in results),
+        "hung": sum(r[2] == "hung" for r in results),
         "micros_median": 1e6 * statistics.median(seconds),
         "micros_mean": 1e6 * statistics.fmean(seconds),
         "ms_p99": 1e3 * seconds[int(0.99 * (len(seconds) - 1))],
@@ -163,14 +198,17 @@ def main() -> None:
     if isinstance(peer, dict):
         report["median_speedup_over_math_verify"] = peer["micros_median"] / own["micros_median"]
     OUT.write_text(json.dumps(report, indent=2) + "\n")
-    print(f"{'grader':28} {'accuracy':>9} {'FP':>7} {'FN':>7} {'raised':>7} {'median us':>10}")
+    print(
+        f"{'grader':28} {'accuracy':>9} {'FP':>7} {'FN':>7} {'raised':>7} {'hung':>5} "
+        f"{'median us':>10}"
+    )
     for name, found in rows.items():
         if isinstance(found, str):
             print(f"{name:28} {found}")
             continue
         print(
             f"{name:28} {found['accuracy']:9.2%} {found['false_positive_rate']:7.2%} "
-            f"{found['false_negative_rate']:7.2%} {found['raised']:7d} "
+            f"{found['false_negative_rate']:7.2%} {found['raised']:7d} {found['hung']:5d} "
             f"{found['micros_median']:10.0f}"
         )
 

@@ -90,6 +90,12 @@ f(2) < f(1) < f(4) | f(2)<f(1)<f(4)
 C | C. 15
 5 | \text{five}
 9 | $9$
+8\pi | 8\pi \approx 25.13
+5:4 | 5 \text{ to } 4
+9:30 | 9{:}30
+\{x : x > 3\} | x>3
+0<x<1 | x>0 \text{ and } x<1
+(x-1)^2+(y-2)^2=9 | x^2+y^2-2x-4y-4=0
 """
 
 UNEQUAL = r"""
@@ -140,6 +146,9 @@ x < 1 | x > -1
 \begin{pmatrix}1 & 2 \\ 3 & 4\end{pmatrix} | \begin{pmatrix}1 & 3 \\ 2 & 4\end{pmatrix}
 204_5 | 204_6
 7:32 | 7:23
+1.414 | \sqrt{2} \approx 1.414
+10 | 1 \text{ to } 100
+0<x<1 | x>0 \text{ or } x<1
 \text{even} | \text{odd}
 A | \text{B or A}
 A | \text{a number}
