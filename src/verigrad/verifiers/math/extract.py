@@ -15,7 +15,7 @@ from verigrad.verifiers.answers import after_thinking
 
 Mode = Literal["strict", "lenient"]
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
-_TAG = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
+_TAG = re.compile(r"<answer>((?:(?!<answer>).)*?)</answer>", re.DOTALL)
 _HASHES = re.compile(r"####\s*([^\n]+)")
 _PHRASE = re.compile(
     r"(?:\bfinal\s+answer|\banswer|\bresult|\bsolution)\s*(?:\*\*)?\s*"

@@ -343,7 +343,7 @@ def _checked(value: Value) -> Value:
         if bits > 2 * MAX_BITS:
             raise TooLarge("a number past the digit bound")
         if bits > 512:
-            charge(bits >> 8)
+            charge(bits >> 6)
     return value
 
 
