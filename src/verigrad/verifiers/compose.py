@@ -56,7 +56,7 @@ class ComposeVerifier:
         shown = [
             describe(p.verifier) + ("" if p.weight == 1 else f" * {p.weight:g}") for p in self.parts
         ]
-        return f"{self.op}[{'; '.join(shown)}]"
+        return f"compose {self.op}[{'; '.join(shown)}]"
 
     def verify(self, problem: Problem, completions: Sequence[Completion]) -> list[Verdict]:
         """Return one verdict for each completion, in order."""
