@@ -14,7 +14,7 @@ Place = Literal["auto", "box", "tag", "line", "whole"]
 """auto: box, else tag, else (lenient) the phrase "answer is ..." or the last line. Others name
 one place."""
 
-_TAG = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
+_TAG = re.compile(r"<answer>((?:(?!<answer>).)*?)</answer>", re.DOTALL)
 _PHRASE = re.compile(
     r"(?:final answer|correct answer|correct option|correct choice|the "
     r"answer|answer)\s*(?:is|:|=)\s*",
