@@ -7,6 +7,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from verigrad.verifiers.math.idioms import rewrite
 from verigrad.verifiers.math.limits import TooLarge, Unreadable
 from verigrad.verifiers.math.parser import parse
 from verigrad.verifiers.math.spelling import respell, unwrap
@@ -48,14 +49,14 @@ def simple(text: str) -> Fraction | None:
 def read(text: str) -> Read:
     """Return the answer as a tree where it is mathematics and as words where it is words."""
     try:
-        spelled = respell(text)
+        spelled = rewrite(respell(text))
     except Unreadable as fault:
         return Read(None, str(fault), "")
     words = unwrap(spelled).strip().rstrip(".")
     if _is_prose(words):
         return Read(("text", words), "", words)
     try:
-        return Read(parse(text), "", words)
+        return Read(parse(spelled), "", words)
     except (Unreadable, TooLarge) as fault:
         return Read(None, str(fault), words)
     except RecursionError:
