@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast, get_args
 
 import tomli_w
 from pydantic import BaseModel, ValidationError
 
-from verigrad.config.sections import ObjectiveSection, Recipe
+from verigrad.config.sections import NONE, ObjectiveSection, Recipe, Section, may_be_none
 from verigrad.errors import RecipeError, nearest
 
 
@@ -50,7 +51,7 @@ def make_recipe(
 
 def write_recipe(recipe: Recipe) -> str:
     """The resolved recipe as TOML; reading it back gives an equal recipe."""
-    return tomli_w.dumps(_drop_none(recipe.model_dump(mode="json")))
+    return tomli_w.dumps(_table(recipe))
 
 
 def recipe_schema() -> dict[str, Any]:
@@ -60,17 +61,45 @@ def recipe_schema() -> dict[str, Any]:
     objective.pop("$defs", None)
     schema["$defs"]["ObjectiveSection"] = objective
     schema["properties"]["objective"] = {"$ref": "#/$defs/ObjectiveSection"}
-    return schema
+    return _one_line(schema)
 
 
-def _drop_none(value: Any) -> Any:
-    if isinstance(value, BaseModel):
-        value = value.model_dump(mode="json")
-    if isinstance(value, dict):
-        table = cast(dict[str, Any], value)
-        return {k: _drop_none(v) for k, v in table.items() if v is not None}
+def _one_line(value: Any) -> Any:
+    """The schema with each sentence on one line, wherever its source breaks it."""
     if isinstance(value, list):
-        return [_drop_none(v) for v in cast(list[Any], value)]
+        return [_one_line(v) for v in cast(list[Any], value)]
+    if not isinstance(value, dict):
+        return value
+    table = cast(dict[str, Any], value)
+    return {
+        key: " ".join(inner.split())
+        if key == "description" and isinstance(inner, str)
+        else _one_line(inner)
+        for key, inner in table.items()
+    }
+
+
+def _table(section: Section) -> dict[str, Any]:
+    """A section as TOML can hold it: None is "none" where it was chosen, and left out elsewhere."""
+    table: dict[str, Any] = {}
+    for key, field in type(section).model_fields.items():
+        value: Any = getattr(section, key)
+        if value is None:
+            chosen = field.default is not None or key in section.model_fields_set
+            if chosen and may_be_none(type(section), key):
+                table[key] = NONE
+        else:
+            table[key] = _plain(value)
+    return table
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Section):
+        return _table(value)
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in cast(dict[str, Any], value).items() if v is not None}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in cast(Sequence[Any], value)]
     return value
 
 
@@ -110,10 +139,11 @@ def _explain(model: type[BaseModel], err: Any, prefix: tuple[str, ...]) -> str:
     loc = [str(p) for p in err["loc"]]
     key = ".".join([*prefix, *loc]) or "recipe"
     if err["type"] == "extra_forbidden":
-        known = _fields_at(model, loc[:-1])
+        known = list(_section_at(model, loc[:-1])[0].model_fields)
         return f"unknown key {key!r}.{nearest(loc[-1], known)}"
     value = err.get("input")
-    shown = "" if isinstance(value, (dict, BaseModel)) else f" = {value!r}"
+    hidden = isinstance(value, dict | BaseModel) or err["type"] == "missing"
+    shown = "" if hidden else f" = {value!r}"
     if err["type"] == "literal_error":
         allowed = _literals(err["ctx"]["expected"])
         hint = (
@@ -123,22 +153,51 @@ def _explain(model: type[BaseModel], err: Any, prefix: tuple[str, ...]) -> str:
         )
         return f"{key}{shown} is not one of {', '.join(allowed)}.{hint}"
     message = err["msg"].removeprefix("Value error, ")
-    return f"{key}{shown}: {message[0].lower() + message[1:]}."
+    hint = _sentence_at(model, loc)
+    if isinstance(value, str) and err["type"] in _QUOTED and _QUOTED[err["type"]](value):
+        hint = f" Write it without quotes.{hint}"
+    return f"{key}{shown}: {message[0].lower() + message[1:]}.{hint}"
+
+
+_QUOTED: dict[str, Callable[[str], object]] = {
+    "int_type": re.compile(r"-?\d+").fullmatch,
+    "float_type": re.compile(r"-?\d+(\.\d*)?(e-?\d+)?").fullmatch,
+    "bool_type": re.compile("true|false").fullmatch,
+}
+"""What a string looks like where a number or truth value was put in quotes."""
+
+
+def _sentence_at(model: type[BaseModel], loc: Sequence[str]) -> str:
+    """What the field at ``loc`` is for; empty for a whole section."""
+    section, names = _section_at(model, loc)
+    if not names or names[0] not in section.model_fields:
+        return ""
+    return f" ({' '.join((section.model_fields[names[0]].description or '').split())})"
 
 
 def _literals(expected: str) -> list[str]:
     return [w.strip(" '") for w in expected.replace(" or ", ", ").split(",") if w.strip(" '")]
 
 
-def _fields_at(model: type[BaseModel], path: Sequence[str]) -> list[str]:
-    """Known keys of the (possibly nested) section at ``path``."""
-    for part in path:
-        if part.isdigit() or part not in model.model_fields:
-            continue
-        annotation = model.model_fields[part].annotation
-        options = [annotation, *get_args(annotation)]
-        for option in options:
-            if isinstance(option, type) and issubclass(option, BaseModel):
-                model = option
+def _section_at(model: type[BaseModel], path: Sequence[str]) -> tuple[type[BaseModel], list[str]]:
+    """The innermost section along ``path``, and the rest of the path."""
+    rest = list(path)
+    while rest:
+        name = rest[0]
+        if not name.isdigit():
+            inner = _inner_section(model, name)
+            if inner is None:
                 break
-    return list(model.model_fields)
+            model = inner
+        rest.pop(0)
+    return model, rest
+
+
+def _inner_section(model: type[BaseModel], name: str) -> type[BaseModel] | None:
+    if name not in model.model_fields:
+        return None
+    annotation = model.model_fields[name].annotation
+    for option in (annotation, *get_args(annotation)):
+        if isinstance(option, type) and issubclass(option, BaseModel):
+            return option
+    return None

@@ -9,28 +9,47 @@ from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
 from verigrad.objective import Objective
 
+NONE = "none"
+"""How a recipe file says None."""
+
 
 class Section(BaseModel):
     """Base of all recipe sections: frozen, no unknown keys, and no value is taken for another type.
 
-    "5" is no number, 1 is no truth value; a whole number does where a real one is asked for.
+    "5" is no number, 1 is no truth value, and inf and nan are no settings; a whole number does
+    where a real one is asked for.
     """
 
     model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        allow_inf_nan=False,
+        use_attribute_docstrings=True,
     )
 
     @model_validator(mode="before")
     @classmethod
-    def _arrays_are_tuples(cls, data: Any) -> Any:
-        """TOML and JSON have arrays; a frozen section holds tuples."""
+    def _from_toml(cls, data: Any) -> Any:
+        """TOML has arrays, where a frozen section holds tuples, and no null: that is "none"."""
         if not isinstance(data, dict):
             return data
         given = dict(cast(dict[str, Any], data))
         for key, value in given.items():
             if isinstance(value, list) and _holds_tuple(cls, key):
                 given[key] = tuple(cast(list[Any], value))
+            elif value == NONE and may_be_none(cls, key):
+                given[key] = None
         return given
+
+
+def may_be_none(section: type[BaseModel], key: str) -> bool:
+    """True for a number or table that may be switched off with "none"; false for text."""
+    if key not in section.model_fields:
+        return False
+    options = get_args(section.model_fields[key].annotation)
+    texts = [a for a in options if a is str or get_origin(a) is Literal]
+    return type(None) in options and not texts
 
 
 def _holds_tuple(section: type[BaseModel], key: str) -> bool:
@@ -216,7 +235,7 @@ class TrainingSection(Section):
     betas: tuple[float, float] = (0.9, 0.95)
     """AdamW's moment decay rates."""
     max_grad_norm: float | None = Field(default=1.0, gt=0)
-    """Clip the gradient to this norm; None leaves it."""
+    """Clip the gradient to this norm; "none" leaves it."""
     updates_per_rollout: int = Field(default=1, ge=1)
     """Optimiser steps in one pass over a rollout, each on its own share of the groups; 1 is
     on-policy."""
