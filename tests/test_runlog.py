@@ -130,11 +130,12 @@ def test_an_unknown_metric_is_refused_and_a_part_is_not(tmp_path):
 
 
 def test_metric_names_follow_the_house():
-    for name, meaning in METRICS.items():
-        assert re.fullmatch(r"[a-z][a-z0-9_]*", name) and len(meaning) > 5
-        assert meaning.startswith("seconds") == (name.endswith("_s") and name != "eta_s") or (
-            name == "tokens_per_s"
-        )
+    durations = {name for name, meaning in METRICS.items() if meaning.startswith("seconds")}
+    assert durations | {"eta_s", "tokens_per_s"} == {n for n in METRICS if n.endswith("_s")}
+    shares = {name for name, meaning in METRICS.items() if meaning.startswith("share")}
+    assert shares <= {n for n in METRICS if n.endswith("_frac")}
+    assert all(re.fullmatch(r"[a-z][a-z0-9_]*", name) for name in METRICS)
+    assert all(len(meaning) > 5 for meaning in METRICS.values())
 
 
 def test_a_listener_that_raises_is_dropped_and_the_others_hear_on(tmp_path, capsys):
