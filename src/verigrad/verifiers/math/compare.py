@@ -66,14 +66,16 @@ def same(gold: Node, answer: Node) -> bool:
         gold, answer = _quotient(gold, answer), _quotient(answer, gold)
         if "ratio" not in (gold[0], answer[0]):
             return same_value(gold, answer)
-        return gold[0] == answer[0] and _pairwise(gold[1], answer[1])
+        return gold[0] == answer[0] and _same_ratio(gold[1], answer[1])
     region = _same_region(gold, answer)
     if region is not None:
         return region
     if "rel" in (gold[0], answer[0]):
         return gold[0] == answer[0] and _same_relation(gold, answer)
     if gold[0] in ("union", "opaque") or answer[0] in ("union", "opaque"):
-        return gold[:2] == answer[:2] if gold[0] == "opaque" else _as_sets(gold, answer)
+        if "opaque" in (gold[0], answer[0]):
+            return gold[:2] == answer[:2] and _pairwise(gold[2], answer[2])
+        return _as_sets(gold, answer)
     if "tuple" in (gold[0], answer[0]):
         return _same_tuple(_assigned(gold), _assigned(answer))
     if gold[0] in ("set", "list") or answer[0] in ("set", "list"):
@@ -95,6 +97,8 @@ def _bare(node: Node, other: Node) -> Node:
         if other[0] == "rel" and set(signs) == {"="} == set(other[2]):
             return _bare_pair(node, other)
         return node
+    if len(items) == 2 and tail[0] == "sym" and head[0] in VALUES and not letters(head):
+        head, tail = tail, head
     middle = items[1:]
     if not all(same(tail, item) for item in middle[:-1]):
         return node
@@ -281,6 +285,31 @@ def _signed(node: Any, sign: int) -> Any:
         inner = _signed(node[2], sign)
         return inner if (sign > 0) == (node[1] == "pm") else ("neg", inner)
     return tuple(_signed(part, sign) for part in cast(Node, node))
+
+
+def _same_ratio(gold: Sequence[Node], answer: Sequence[Node]) -> bool:
+    """Term by term, or up to a common factor where neither side may be a time of day."""
+    if _pairwise(gold, answer):
+        return True
+    if len(gold) != len(answer) or any(item[0] not in VALUES for item in (*gold, *answer)):
+        return False
+    if _is_time(gold) or _is_time(answer) or any(letters(item) for item in (*gold, *answer)):
+        return False
+    crossed = [
+        (("mul", (g, answer[0]), "sign"), ("mul", (a, gold[0]), "sign"))
+        for g, a in zip(gold, answer, strict=True)
+    ]
+    return all(same_value(x, y) for x, y in crossed)
+
+
+def _is_time(items: Sequence[Node]) -> bool:
+    """Whether a ratio can be read as hours and minutes, or holds a zero."""
+    if any(item == ("num", 0) for item in items):
+        return True
+    first, second = items[0], items[1]
+    if first[0] != "num" or second[0] != "num":
+        return False
+    return first[1] <= 24 and 10 <= second[1] < 60
 
 
 def _as_sets(gold: Node, answer: Node) -> bool:

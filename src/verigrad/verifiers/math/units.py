@@ -57,8 +57,14 @@ _add("yen", "1", "yen JPY")
 _add("angle", "1", "degree deg")
 _add("radian", "1", "radian rad rads")
 _add("percent", "1", "percent pct")
-_add("speed", "1", "mph")
-_add("speed kmh", "1", "kph kmh")
+_SPELLED = {
+    "mph": ("mile", "/", "hour"),
+    "kph": ("km", "/", "hour"),
+    "kmh": ("km", "/", "hour"),
+    "kmph": ("km", "/", "hour"),
+    "fps": ("foot", "/", "second"),
+}
+"""Short names of units that are quotients of two."""
 _AREA = {"sq": 2, "square": 2, "squared": 2, "cubic": 3, "cubed": 3, "cu": 3}
 _EMPTY = frozenset(
     [
@@ -93,7 +99,8 @@ def _lookup(word: str) -> tuple[str, Fraction] | None:
 
 def is_unit(word: str) -> bool:
     """Return whether the word is a unit of the table."""
-    return _lookup(word) is not None or word.lower() in _AREA or word.lower() == "units"
+    lower = word.lower()
+    return _lookup(word) is not None or lower in _AREA or lower in _SPELLED or lower == "units"
 
 
 def read_unit(words: str, power: int = 1) -> Unit | None:
@@ -104,6 +111,7 @@ def read_unit(words: str, power: int = 1) -> Unit | None:
     parts = [w for w in re.findall(r"[A-Za-z¢]+|/", words) if w.lower() not in _EMPTY or w == "in"]
     if len(parts) > 1 and parts[0] == "in":
         parts = parts[1:]
+    parts = [p for part in parts for p in _SPELLED.get(part.lower(), (part,))]
     names: list[str] = []
     size = Fraction(1)
     for part in parts:

@@ -193,8 +193,12 @@ class Evaluator:
 
     def _fact(self, node: Node) -> Value:
         value = self.value(node[1])
-        if not isinstance(value, Fraction) or value.denominator != 1 or value < 0:
-            return self.opaque("!", [value])
+        if isinstance(value, Fraction) and value.denominator == 1 and value < 0:
+            raise ZeroDivisionError("the factorial of a negative integer")
+        if not isinstance(value, Fraction) or value.denominator != 1:
+            if abs(value) > MAX_FACTORIAL:
+                raise TooLarge("a factorial past the bound")
+            return self.mp.mpc(self.mp.gamma(self.lift(value) + 1))
         if value > MAX_FACTORIAL:
             raise TooLarge("a factorial past the bound")
         return Fraction(math.factorial(int(value)))
