@@ -25,10 +25,27 @@ _NOTHING = re.compile(
     r"(?:solutions?|roots?)(?:\s+exists?)?\s*\.?\s*\}?",
     re.IGNORECASE,
 )
+_DECORATION = re.compile(
+    r"\\(?:text)?color\s*\{[A-Za-z]{1,20}\}|\\underline(?=\s*\{)"
+    r"|\\(?:checkmark|blacksquare|square|qed)(?![A-Za-z])\s*$"
+)
+_BASES = {
+    "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,
+    "ten": 10, "twelve": 12, "sixteen": 16,
+}  # fmt: skip
+_BASE = re.compile(r"_\s*\{?\s*\\text\s*\{\s*(" + "|".join(_BASES) + r")\s*\}\s*\}?")
+_DESCRIBED = re.compile(r"\\\{\s*([a-z]\s*(?:\\in\s*\\mathbb\s*\{?\s*R\s*\}?\s*)?)\|")
+_MONEY = re.compile(r"([-+]?\d[\d.,]*)\s*\\(euro|pounds|yen)\s*")
+_DERIVED = re.compile(r"\\frac\s*\{\s*d([a-z])\s*\}\s*\{\s*d[a-z]\s*\}\s*(?==)")
+_INVERSE = re.compile(r"([f-h])\s*\^\s*\{\s*-\s*1\s*\}\s*(?=\([a-z]\)\s*=)")
 
 
 def rewrite(text: str) -> str:
     """Return a respelled answer with its phrases written as plain LaTeX."""
+    if text.isalnum():
+        return text
+    if "\\" in text or "|" in text:
+        text = _latex(text)
     if "choose" in text:
         text = _CHOOSE.sub(r"\\binom{\1}{\2}", text)
     if "." in text or "\u2026" in text:
@@ -41,6 +58,16 @@ def rewrite(text: str) -> str:
     if _NOTHING.fullmatch(text):
         return r"\emptyset"
     return text
+
+
+def _latex(text: str) -> str:
+    text = _DECORATION.sub("", text).strip()
+    text = _BASE.sub(lambda m: f"_{{{_BASES[m[1]]}}}", text) if "text" in text else text
+    text = _DESCRIBED.sub(r"\\{\1:", text).replace("sq. ", "sq ")
+    if money := _MONEY.fullmatch(text):
+        return f"\\{money[2]} {money[1]}"
+    text = _INVERSE.sub(r"\1", text, count=1)
+    return _DERIVED.sub(r"\1'", text, count=1)
 
 
 def _scaled(match: re.Match[str]) -> str:

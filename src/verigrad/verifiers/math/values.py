@@ -120,6 +120,8 @@ class Evaluator:
     def _const(self, node: Node) -> Value:
         if node[1] == "inf":
             raise Unreadable("infinity has no value")
+        if node[1] in self.bound:  # a sum may run over i
+            return self.bound[node[1]]
         return {"pi": self.mp.mpc(self.mp.pi), "e": self.mp.mpc(self.mp.e), "i": self.mp.mpc(0, 1)}[
             node[1]
         ]
@@ -212,10 +214,16 @@ class Evaluator:
             return product
         whole = all(isinstance(v, Fraction) and v.denominator == 1 and v >= 0 for v in (n, k))
         if not whole:
-            return self.opaque("binom", [n, k])
+            return self._wide_binom(n, k)
         if n > MAX_FACTORIAL:
             raise TooLarge("a binomial coefficient past the bound")
         return Fraction(math.comb(int(n), int(k)))
+
+    def _wide_binom(self, n: Value, k: Value) -> Value:
+        """The binomial coefficient by the gamma function, where one of the two is no integer."""
+        if max(abs(n), abs(k)) > MAX_FACTORIAL:
+            raise TooLarge("a binomial coefficient past the bound")
+        return self.mp.mpc(self.mp.binomial(self.lift(n), self.lift(k)))
 
     def _deg(self, node: Node) -> Value:
         return self.lift(self.value(node[1])) * self.mp.pi / 180
@@ -230,7 +238,7 @@ class Evaluator:
             parts = [p for p in (low, high) if p is not None and p[0] != "rel"]
             return self.opaque(name, [self.value(p) for p in (*parts, body)])
         index, start, stop = low[1][0], self.value(low[1][1]), None
-        if index[0] != "sym":
+        if index[0] != "sym" and index != ("const", "i"):
             raise Unreadable("a sum runs over something that is not a letter")
         if high != ("const", "inf"):
             stop = self.value(high)
