@@ -152,12 +152,27 @@ def _from_boxes(rest: str, spans: list[tuple[int, int]], same: Callable[[str, st
     if len(distinct) == 1 and len(texts) <= 20:
         return Found((answer,))
     between = rest[spans[-2][1] : start]
-    concluded = _CORRECTION.search(between) or _FINAL.search(before)
+    concluded = _CORRECTION.search(between) or _only_final(rest, spans, answer, same)
     if concluded and not _HEDGE.search(between):
         return Found((answer,))
     if _HEDGE.search(rest) or len(texts) > 20:
         return Found((), f"{len(spans)} boxes hold different answers", asserted=False)
     return Found(tuple(distinct), f"{len(distinct)} different answers are boxed")
+
+
+def _only_final(
+    rest: str, spans: list[tuple[int, int]], answer: str, same: Callable[[str, str], bool]
+) -> bool:
+    """True where the last box is called the final answer, and no box of another answer is."""
+
+    def called_final(start: int) -> bool:
+        before = rest[max(0, start - 120) : start]
+        return _FINAL.search(before[: before.rfind("\\")]) is not None
+
+    if not called_final(spans[-1][0]):
+        return False
+    others = [s for s in spans[-20:-1] if called_final(s[0])]
+    return all(same(rest[a:b].strip(), answer) for a, b in others)
 
 
 def _correction_after(tail: str) -> Found | None:

@@ -60,6 +60,11 @@ def clean(text: str) -> str:
     return dollars[1].strip() if dollars else text
 
 
+_NOT = re.compile(
+    r"(?:\\(?:text|mbox|mathrm)\s*\{)?\s*(?:not|never|isn't|neither)\b", re.IGNORECASE
+)
+
+
 def judge(
     gold: str,
     completion: str,
@@ -88,6 +93,8 @@ def judge(
             return Verdict.correct(f"The boxes together state {_quote(gold)}.", joint)
         return Verdict.wrong(f"No single answer is asserted: {found.reason}.")
     (answer,) = found.answers
+    if _NOT.match(answer) and not _NOT.match(gold):
+        return Verdict.wrong(f"{_quote(answer)} says what the answer is not.", answer)
     right, why = equal(gold, answer)
     if not right:
         return Verdict.wrong(why, answer)
