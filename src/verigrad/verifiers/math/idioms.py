@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+from verigrad.verifiers.math.spelling import closing
+
 _CHOOSE = re.compile(r"\{\s*([^{}]{1,40}?)\s*\\choose\s*([^{}]{1,40}?)\s*\}")
 _SCALES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
 _SCALE = re.compile(
@@ -44,14 +46,17 @@ def rewrite(text: str) -> str:
     """Return a respelled answer with its phrases written as plain LaTeX."""
     if text.isalnum():
         return text
-    if "\\" in text or "|" in text:
-        text = _latex(text)
     if "choose" in text:
         text = _CHOOSE.sub(r"\\binom{\1}{\2}", text)
+    if "\\" in text or "|" in text:
+        text = _latex(text)
+    while text.startswith("{") and len(text) < 2_000 and closing(text, 0) == len(text) - 1:
+        text = text[1:-1].strip()
     if "." in text or "\u2026" in text:
         text = _DOTS.sub(_recurring, text)
     if match := _SPACED.fullmatch(text):
         return match[1] + match[2].replace(" ", "") + match[3]
+    text = _INVERSE.sub(r"\1", text, count=1) if "=" in text else text
     text = _SCALE.sub(_scaled, text)
     if _REALS.fullmatch(text):
         return r"(-\infty,\infty)"
@@ -66,7 +71,6 @@ def _latex(text: str) -> str:
     text = _DESCRIBED.sub(r"\\{\1:", text).replace("sq. ", "sq ")
     if money := _MONEY.fullmatch(text):
         return f"\\{money[2]} {money[1]}"
-    text = _INVERSE.sub(r"\1", text, count=1)
     return _DERIVED.sub(r"\1'", text, count=1)
 
 
