@@ -244,7 +244,7 @@ def _same_matrix(gold: Node, answer: Node) -> bool:
         if one[0] == "matrix" and two[0] == "tuple" and two[1:3] == ("(", ")"):
             flat = [row[0] for row in one[1]] if all(len(r) == 1 for r in one[1]) else []
             return bool(flat) and _pairwise(flat, two[3])
-    if gold[0] != answer[0] or len(gold[1]) != len(answer[1]):
+    if gold[0] != answer[0] or len(gold[1]) != len(answer[1]) or gold[2] != answer[2]:
         return False
     return all(_pairwise(a, b) for a, b in zip(gold[1], answer[1], strict=True))
 

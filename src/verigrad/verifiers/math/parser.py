@@ -200,7 +200,7 @@ class Parser(Shapes):
         raise Unreadable("too many marks follow one value")
 
     def based(self, base: Node) -> Node:
-        index = self.script()
+        index = self.lowered()
         if index[0] != "num" or base[1].denominator != 1:
             raise Unreadable("a number carries a subscript that is not a base")
         return ("base", str(base[1]), index[1])
@@ -230,6 +230,13 @@ class Parser(Shapes):
             base = self.postfix(base)
             self.depth -= 1
         return base
+
+    def lowered(self) -> Node:
+        """A subscript: of ``x_1^2`` the power belongs to the letter, not to its index."""
+        token = self.peek()
+        if token.kind == "op" and token.text == "{":
+            return self.group()
+        return self.primary()
 
     def group(self) -> Node:
         self.expect("{")
@@ -289,7 +296,7 @@ class Parser(Shapes):
             return ("const", name)
         if self.peek().kind == "op" and self.peek().text == "_":
             self.next()
-            index = self.script()
+            index = self.lowered()
             if index[0] in ("num", "sym", "text"):
                 name = f"{name}_{index[1]}"
             else:
@@ -335,7 +342,7 @@ class Parser(Shapes):
             if self.next().text == "^":
                 raised = self.script()
             else:
-                base = self.script()
+                base = self.lowered()
         if raised == ("neg", ("num", Fraction(1))) and name in _ARCS:
             name, raised = _ARCS[name], None
         if self.peek().text == "(" and self.peek().kind == "op":

@@ -51,6 +51,9 @@ class Shapes(ABC):
     def script(self) -> Node: ...
 
     @abstractmethod
+    def lowered(self) -> Node: ...
+
+    @abstractmethod
     def term(self) -> Node: ...
 
     @abstractmethod
@@ -280,7 +283,7 @@ class Shapes(ABC):
     def _symbol_command(self, name: str) -> Node:
         if self.peek().kind == "op" and self.peek().text == "_":
             self.next()
-            index = self.script()
+            index = self.lowered()
             return ("app", name + "_", (index,))
         return ("sym", "\\" + name)
 
@@ -290,7 +293,7 @@ class Shapes(ABC):
         high: Node | None = None
         while self.peek().kind == "op" and self.peek().text in ("^", "_"):
             if self.next().text == "_":
-                low = self.script()
+                low = self.lowered()
             else:
                 high = self.script()
         return ("big", name, low, high, self.term())

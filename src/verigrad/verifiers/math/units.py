@@ -6,6 +6,8 @@ import re
 from fractions import Fraction
 from typing import NamedTuple
 
+from verigrad.verifiers.math.limits import Unreadable
+
 
 class Unit(NamedTuple):
     """A unit as (dimension, size in the dimension's first unit, power)."""
@@ -66,6 +68,13 @@ _SPELLED = {
 }
 """Short names of units that are quotients of two."""
 _AREA = {"sq": 2, "square": 2, "squared": 2, "cubic": 3, "cubed": 3, "cu": 3}
+_DOUBT = frozenset(
+    (
+        *("not", "wrong", "maybe", "perhaps", "possibly", "incorrect", "false", "never", "unknown"),
+        *("neither", "nor", "guess", "unsure", "unlikely", "isn", "t", "something"),
+    )
+)
+"""Words that take the value back: no unit has one."""
 _EMPTY = frozenset(
     [
         "a",
@@ -109,6 +118,8 @@ def read_unit(words: str, power: int = 1) -> Unit | None:
     A word outside the table is a dimension of its own: apples are not oranges.
     """
     parts = [w for w in re.findall(r"[A-Za-z¢]+|/", words) if w.lower() not in _EMPTY or w == "in"]
+    if doubt := _DOUBT.intersection(w.lower() for w in parts):
+        raise Unreadable(f"{min(doubt)!r} is not a unit")
     if len(parts) > 1 and parts[0] == "in":
         parts = parts[1:]
     parts = [p for part in parts for p in _SPELLED.get(part.lower(), (part,))]
