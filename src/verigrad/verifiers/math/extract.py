@@ -51,8 +51,9 @@ _RIVAL_BEFORE = re.compile(
     r"(?:\beither\b[^.\n]{0,80}\s|\d[\s$\\)\]]{0,6})or\s+[$\s\\(\[*]*$", re.IGNORECASE
 )
 _RIVAL_AFTER = re.compile(
-    r"[\s$\\)\]*,]{0,8}\bor\s+(?:maybe\s+|perhaps\s+|possibly\s+|else\s+)?[$\\(]{0,3}[-+]?"
-    r"(?:\d+(?:\.\d+)?|\\?[A-Za-z]+\{)(?![\w ]*(?:form|decimal))",
+    r"[\s$\\)\]*,]{0,8}\bor\s+(?:maybe\s+|perhaps\s+|possibly\s+|else\s+)?[$\\(]{0,3}"
+    r"([-+]?(?:\d[\d,]*(?:\.\d+)?(?:/\d+)?|\\[A-Za-z]+(?:\{[^{}]{0,200}\}){1,2}))"
+    r"(?![\w ]*(?:form|decimal))",
     re.IGNORECASE,
 )
 """Another candidate joined to the box by ``or``."""
@@ -72,6 +73,9 @@ _LEAD = re.compile(
 _LAST_NUMBER = re.compile(
     r"(?<![\w.])[-−+]?\$?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:/\d+)?%?(?![\w])"
 )
+
+
+_DIGIT = re.compile(r"\d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +137,8 @@ def _from_boxes(rest: str, spans: list[tuple[int, int]], same: Callable[[str, st
     tail = rest[end + 1 : end + 2_000]
     if _NEGATED.search(before[-80:]):
         return Found((), "the boxed answer is negated", asserted=False)
-    if _RIVAL_BEFORE.search(before) or _RIVAL_AFTER.match(tail):
+    rival = _RIVAL_AFTER.match(tail)
+    if _RIVAL_BEFORE.search(before) or (rival and not same(rival[1].rstrip(","), answer)):
         return Found((), "the box is one of several candidates", asserted=False)
     refuted = _REFUTED.match(tail)
     if refuted and re.search(
@@ -142,7 +147,7 @@ def _from_boxes(rest: str, spans: list[tuple[int, int]], same: Callable[[str, st
         later = _correction_after(tail)
         return later or Found((), "the boxed answer is taken back", asserted=False)
     later = _correction_after(tail)
-    if later:
+    if later and (_DIGIT.search(later.answers[0]) or not _DIGIT.search(answer)):
         return later
     texts = list(dict.fromkeys(rest[s:e].strip() for s, e in spans))
     distinct: list[str] = []
@@ -211,9 +216,9 @@ def _trim(line: str) -> str | None:
             inner, found, _ = line[len(opened) :].partition(closed)
             if found:
                 return inner.strip() or None
-    line = re.split(r"(?<=[^\d\s])\.\s|\.\s+[A-Z]|\.$|\s+(?:because|since|which|so|where)\s", line)[
-        0
-    ]
+    line = re.split(
+        r"(?<=[^\d\s])\.\s|\.\s+[A-Z]|\.$|\s+(?:because|since|which|so|where)\s|,\s+I\s", line
+    )[0]
     return line.strip().rstrip(".!*_`").strip() or None
 
 
