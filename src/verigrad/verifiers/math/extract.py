@@ -149,6 +149,7 @@ def _from_boxes(rest: str, spans: list[tuple[int, int]], same: Callable[[str, st
     later = _correction_after(tail)
     if later and (_DIGIT.search(later.answers[0]) or not _DIGIT.search(answer)):
         return later
+    spans = [s for s in spans[:-1] if not _is_denied(rest, s)] + spans[-1:]
     texts = list(dict.fromkeys(rest[s:e].strip() for s, e in spans))
     distinct: list[str] = []
     for text in texts[:20]:
@@ -156,13 +157,19 @@ def _from_boxes(rest: str, spans: list[tuple[int, int]], same: Callable[[str, st
             distinct.append(text)
     if len(distinct) == 1 and len(texts) <= 20:
         return Found((answer,))
-    between = rest[spans[-2][1] : start]
+    between = rest[spans[-2][1] : start] if len(spans) > 1 else ""
     concluded = _CORRECTION.search(between) or _only_final(rest, spans, answer, same)
     if concluded and not _HEDGE.search(between):
         return Found((answer,))
     if _HEDGE.search(rest) or len(texts) > 20:
         return Found((), f"{len(spans)} boxes hold different answers", asserted=False)
     return Found(tuple(distinct), f"{len(distinct)} different answers are boxed")
+
+
+def _is_denied(rest: str, span: tuple[int, int]) -> bool:
+    """Whether the words before a box say what the answer is not."""
+    before = rest[max(0, span[0] - 120) : span[0]]
+    return _NEGATED.search(before[: before.rfind("\\")]) is not None
 
 
 def _only_final(
