@@ -14,6 +14,7 @@ from verigrad.algorithms import presets
 from verigrad.errors import VerifierError
 from verigrad.runlog import METRICS, RunReader
 from verigrad.training.policy import make_policy
+from verigrad.types import Completion, FinishReason
 
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:
@@ -155,3 +156,51 @@ def test_lora_moves_only_adapters_and_reaches_the_engine(tmp_path):
     # If adapters never reached the engine, trainer and sampler would differ from the second step.
     assert max(r["sampler_gap_max"] for r in records) <= 1e-4
     assert records[-1]["reward_mean"] >= 0
+
+
+def test_lenient_is_what_trains_where_the_recipe_says_lenient(tmp_path):
+    """An answer in words earns nothing under strict and everything under lenient."""
+    from verigrad.training.run import plan
+
+    chosen = recipe(tmp_path, "verifier.name=math", "verifier.mode=lenient")
+    made = plan(chosen)
+    problem = made.problems.train[0]
+    said = Completion(f"So it is {problem.answer}", (1,), (0.0,), FinishReason.STOP)
+    assert made.verifier.verify(problem, [said])[0].reward == 1.0
+    assert made.lenient.verify(problem, [said])[0].reward == 1.0
+    assert made.strict.verify(problem, [said])[0].reward == 0.0
+
+
+def test_the_best_checkpoint_outlives_newer_ones(tmp_path, monkeypatch):
+    scores = {"step-1": 0.2, "step-2": 0.9, "step-3": 0.4, "step-4": 0.5}
+
+    def scored(run, name, *, step):
+        return {"pass_at_1": scores.get(name, 0.0)}
+
+    monkeypatch.setattr("verigrad.training.grpo.evaluate", scored)
+    run(
+        tmp_path, "run", "training.steps=5", "training.save_every=1", "training.keep_last=1",
+        "evaluation.every=1",
+    )  # fmt: skip
+    kept = sorted(p.name for p in (tmp_path / "run" / "checkpoints").iterdir())
+    assert kept == ["step-2", "step-5"]
+    state = json.loads((tmp_path / "run" / "checkpoints" / "step-5" / "trainer.json").read_text())
+    assert (state["best"], state["best_step"]) == (0.9, 2)
+
+
+@pytest.mark.parametrize("name", presets.names())
+def test_a_preset_is_refused_exactly_where_something_it_needs_is_missing(tmp_path, name):
+    from verigrad.algorithms.needs import needs
+    from verigrad.errors import RecipeError
+    from verigrad.training.run import check_trainable
+
+    missing = {
+        "critic", "greedy_completion", "entropy_gradient", "entropy_controller", "reward_kl",
+        "token_advantages", "correct_likelihood", "problem_retirement", "demonstrations", "pairs",
+    }  # fmt: skip
+    objective = presets.resolve(name, {})
+    if needs(objective) & missing:
+        with pytest.raises(RecipeError, match=r"objective\.\w+ = .* is not computed"):
+            check_trainable(objective, recipe(tmp_path))
+    else:
+        check_trainable(objective, recipe(tmp_path))

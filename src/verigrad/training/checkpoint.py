@@ -40,9 +40,11 @@ class TrainerState:
     """Windows of prompts_per_step problems drawn so far (more than steps where groups are
     resampled)."""
     best: float | None
-    """Best held-out score so far."""
+    """Best held-out score so far, of evaluations during training."""
     fingerprint: str
     cold_started: bool = False
+    best_step: int | None = None
+    """The step that score belongs to."""
 
 
 def save_checkpoint(

@@ -24,7 +24,7 @@ def evaluate(run: Session, name: str, *, step: int) -> dict[str, Any]:
     """Measure the present weights on the held-out prompts and write ``evaluations/<name>.json``."""
     run.log.note(f"evaluating on {len(run.heldout)} held-out problems ({name})")
     record = measure(
-        run.engine, run.heldout, run.recipe, strict=run.verifier, lenient=run.lenient,
+        run.engine, run.heldout, run.recipe, strict=run.strict, lenient=run.lenient,
         progress=run.log.progress,
     )  # fmt: skip
     record = {**record, "name": name, "step": step}

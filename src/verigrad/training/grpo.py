@@ -16,8 +16,8 @@ import time
 from dataclasses import replace
 
 from verigrad.algorithms.filters import more_groups
-from verigrad.training.checkpoint import TrainerState, prune, save_checkpoint
 from verigrad.training.evaluate import evaluate
+from verigrad.training.keep import note_score, save
 from verigrad.training.record import Clock, record_step
 from verigrad.training.session import Session
 from verigrad.training.update import update
@@ -49,10 +49,11 @@ def grpo(run: Session) -> None:
         run.state = replace(
             run.state, step=step, version=version, windows=windows, fingerprint=print_
         )
-        every = run.recipe.evaluation.every
+        every, better = run.recipe.evaluation.every, False
         if every and step % every == 0 and step < training.steps:
-            evaluate(run, f"step-{step}", step=step)
-        if run.interrupt.asked or step % training.save_every == 0 or step == training.steps:
+            better = note_score(run, evaluate(run, f"step-{step}", step=step))
+        due = step % training.save_every == 0 or step == training.steps
+        if better or due or run.interrupt.asked:
             save(run)
         if run.interrupt.asked and step < training.steps:
             raise KeyboardInterrupt(f"interrupted after step {step}, which is saved.")
@@ -109,11 +110,3 @@ def kept(run: Session, judged: list[Group]) -> list[Group]:
 def round_seed(seed: int, step: int, rounds: int) -> int:
     """The engine's seed for one round of one step: its own, and the same after a resume."""
     return (seed * 1_000_003 + step) * 1_009 + rounds
-
-
-def save(run: Session) -> TrainerState:
-    """Write a checkpoint of the present state and drop the ones that are no longer kept."""
-    training = run.recipe.training
-    save_checkpoint(run.log.path, run.policy, run.optimizer, run.state)
-    prune(run.log.path, keep_last=training.keep_last, keep_best=None)
-    return run.state

@@ -23,9 +23,10 @@ from verigrad.rollout.native import NativeEngine
 from verigrad.runlog import Listener, RunReader, RunWriter, machine_record
 from verigrad.training.checkpoint import TrainerState, find_checkpoint, read_state, restore
 from verigrad.training.evaluate import evaluate, measure
-from verigrad.training.grpo import grpo, save
+from verigrad.training.grpo import grpo
+from verigrad.training.keep import save
 from verigrad.training.load import check_model_path, model_facts
-from verigrad.training.policy import Policy, make_policy
+from verigrad.training.policy import Policy, make_policy, needs_reference
 from verigrad.training.session import Interrupt, Session
 from verigrad.training.sft import cold_start
 from verigrad.training.update import make_optimizer
@@ -53,6 +54,7 @@ class Plan:
     recipe: Recipe
     objective: Objective
     verifier: Verifier
+    strict: Verifier
     lenient: Verifier
     problems: ProblemSet
     notes: tuple[str, ...]
@@ -69,8 +71,8 @@ def plan(recipe: Recipe) -> Plan:
     objective = presets.resolve(recipe.objective.preset, recipe.objective_overrides)
     check_trainable(objective, recipe)
     check_model_path(recipe.model)
-    verifier, lenient = (_verifier(recipe, mode) for mode in (recipe.verifier.mode, "lenient"))
-    strict = verifier if recipe.verifier.mode == "strict" else _verifier(recipe, "strict")
+    strict, lenient = _verifier(recipe, "strict"), _verifier(recipe, "lenient")
+    verifier = strict if recipe.verifier.mode == "strict" else lenient
     problems = load_problems(
         recipe.problems, seed=recipe.training.seed, heldout=recipe.evaluation.problems
     )
@@ -87,7 +89,7 @@ def plan(recipe: Recipe) -> Plan:
         ),
         *_batch_notes(recipe),
     ]  # fmt: skip
-    return Plan(recipe, objective, strict, lenient, problems, tuple(notes))
+    return Plan(recipe, objective, verifier, strict, lenient, problems, tuple(notes))
 
 
 def check_trainable(objective: Objective, recipe: Recipe) -> None:
@@ -100,6 +102,14 @@ def check_trainable(objective: Objective, recipe: Recipe) -> None:
         (objective.kl == "k1_in_reward" and objective.kl_coef > 0, "kl", objective.kl,
          "'k3' or 'k2'"),
         (objective.positive_nll > 0, "positive_nll", objective.positive_nll, "0"),
+        (objective.retire_pass_rate is not None, "retire_pass_rate", objective.retire_pass_rate,
+         "'none'"),
+        (
+            # The reference of adapters is the model without them, not the one after the start.
+            needs_reference(objective) and recipe.model.lora is not None
+            and recipe.cold_start.when != "never",
+            "kl", objective.kl, "'none' where LoRA and a cold start meet",
+        ),
         (
             objective.reference != "frozen" and recipe.model.lora is not None,
             "reference", objective.reference, "'frozen' with LoRA",
@@ -258,7 +268,8 @@ def _start(made: Plan, log: RunWriter, interrupt: Interrupt, checkpoint: Path | 
     optimizer = make_optimizer(policy, recipe.training)
     run = Session(
         recipe=recipe, objective=made.objective, policy=policy, optimizer=optimizer,
-        engine=make_engine(policy, recipe), verifier=made.verifier, lenient=made.lenient,
+        engine=make_engine(policy, recipe), verifier=made.verifier, strict=made.strict,
+        lenient=made.lenient,
         problems=made.problems, prompts=train_prompts, heldout=heldout, log=log,
         interrupt=interrupt,
         state=TrainerState(step=0, version=0, windows=0, best=None, fingerprint=""),
@@ -360,7 +371,7 @@ def evaluate_checkpoint(
         make_engine(policy, recipe),
         heldout,
         recipe,
-        strict=made.verifier,
+        strict=made.strict,
         lenient=made.lenient,
         progress=progress,
     )

@@ -55,6 +55,7 @@ class Session:
     optimizer: torch.optim.Optimizer
     engine: Engine
     verifier: Verifier
+    strict: Verifier
     lenient: Verifier
     problems: ProblemSet
     prompts: Sequence[Prompt]
