@@ -53,7 +53,7 @@ def test_a_key_near_to_nothing_is_answered_with_all_names():
     [
         ({"rollout": {"engine": "nativ"}}, "rollout.engine = 'nativ'", "native"),
         ({"objective": {"baseline": "group_meen"}}, "= 'group_meen'", "group_mean"),
-        ({"logging": {"sinks": ["wndb"]}}, "logging.sinks.0 = 'wndb'", "wandb"),
+        ({"verifier": {"mode": "strct"}}, "verifier.mode = 'strct'", "strict"),
     ],
 )
 def test_an_unknown_choice_is_answered_with_the_nearest(data, value, meant):

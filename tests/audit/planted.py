@@ -131,7 +131,9 @@ def evaluates(text: str, gold: str) -> float:
         return 0.0
     try:
         return float(eval(found[0]) == int(gold))
-    except Exception:
+    except (
+        Exception
+    ):  # the planted fault is eval; what it raises on is scored 0, as such graders do
         return 0.0
 
 

@@ -250,7 +250,7 @@ class TrainingSection(Section):
     keep_last: int = Field(default=2, ge=1)
     """Newest checkpoints that are kept."""
     keep_best: bool = True
-    """Also keep the checkpoint with the best held-out score."""
+    """Also save and keep the checkpoint with the best score of evaluation.every."""
     threads: int | None = Field(default=None, ge=1)
     """CPU threads; by default all cores."""
 
@@ -309,8 +309,6 @@ class LoggingSection(Section):
 
     run: str | None = None
     """Run directory; by default runs/<recipe name>."""
-    sinks: tuple[Literal["tensorboard", "wandb", "trackio", "mlflow"], ...] = ()
-    """Further places for the metrics; one that fails never stops training."""
     rollouts: bool = True
     """Keep every prompt, completion, verdict and advantage."""
 

@@ -21,8 +21,8 @@ Listener = Callable[[str, Mapping[str, Any]], None]
 
 
 class RunWriter:
-    """The one writer of a run directory; every record also goes to the listeners (terminal view,
-    sinks).
+    """The one writer of a run directory; every record also goes to the listeners (the
+    terminal view, a tracker).
 
     A listener that raises is dropped with one warning on stderr: watching a run never stops it.
     """
