@@ -69,6 +69,10 @@ class Decoder(Protocol):
         """Copy the policy's weights, named as Hugging Face names them."""
         ...
 
+    def held(self) -> Mapping[str, Tensor]:
+        """The weights that are kept as they came, in the decoder's precision."""
+        ...
+
 
 def common_prefix(prompts: Sequence[Sequence[int]], *, least: int = 16) -> tuple[int, ...]:
     """The tokens with which all prompts begin, at most all but the last one of the shortest.

@@ -107,6 +107,9 @@ class GeneralDecoder:
                 if name in weights:
                     tensor.copy_(weights[name])
 
+    def held(self) -> Mapping[str, Tensor]:
+        return {name: p.detach() for name, p in self._model.named_parameters()}
+
     @torch.no_grad()
     def _forward(self, ids: Sequence[int], past: Layers) -> tuple[Tensor, Layers]:
         """One row of tokens after ``past``; logits of its last token and the longer cache."""

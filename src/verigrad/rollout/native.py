@@ -106,6 +106,11 @@ class NativeEngine:
         self._decoder.load(weights)
         self.version = version
 
+    def held(self) -> Mapping[str, Tensor]:
+        """Weights as the decoder holds them, in its precision, under Hugging Face names: those
+        that it keeps as they are (packed ones are not among them). Not to be written to."""
+        return self._decoder.held()
+
 
 def _decoder(
     model: nn.Module, dtype: torch.dtype, *, fast: bool, use_kernels: bool

@@ -67,6 +67,18 @@ class PackedDecoder:
         with torch.no_grad():
             self._pack({name: weights[name] for name in self._shapes if name in weights})
 
+    def held(self) -> Mapping[str, Tensor]:
+        layers = {
+            f"model.layers.{i}.{name}.weight": tensor
+            for i, layer in enumerate(self._layers)
+            for name, tensor in (
+                ("input_layernorm", layer.norm_in), ("post_attention_layernorm", layer.norm_mid),
+            )
+        }  # fmt: skip
+        return {
+            "model.embed_tokens.weight": self._embedding, "model.norm.weight": self._norm, **layers
+        }  # fmt: skip
+
     def _pack(self, weights: Mapping[str, Tensor]) -> None:
         table = weights["model.embed_tokens.weight"].detach()
         self._embedding = _copy(table, self.dtype)

@@ -18,7 +18,7 @@ from dataclasses import replace
 from verigrad.algorithms.filters import more_groups
 from verigrad.training.evaluate import evaluate
 from verigrad.training.keep import note_score, save
-from verigrad.training.record import Clock, record_step
+from verigrad.training.record import Clock, begin_step, record_step
 from verigrad.training.session import Session
 from verigrad.training.update import update
 from verigrad.training.verify import Judge, check_broken
@@ -31,7 +31,7 @@ def grpo(run: Session) -> None:
     training, rollout = run.recipe.training, run.recipe.rollout
     began, first = time.monotonic(), run.state.step
     for step in range(first + 1, training.steps + 1):
-        clock = Clock()
+        clock = begin_step(run, step)
         judged, drawn = gather(run, step, clock)
         batch = weigh(kept(run, judged), run.objective, max_tokens=rollout.max_new_tokens)
         with clock.phase("update_s"):
@@ -44,8 +44,10 @@ def grpo(run: Session) -> None:
             if version != run.state.version:
                 run.engine.load(run.policy.weights(), version=version)
         left = (time.monotonic() - began) / (step - first) * (training.steps - step)
-        print_ = record_step(run, step, judged, batch, stats, clock, version=version, eta_s=left)
         windows = run.state.windows + drawn
+        print_ = record_step(
+            run, step, judged, batch, stats, clock, version=version, windows=windows, eta_s=left
+        )
         run.state = replace(
             run.state, step=step, version=version, windows=windows, fingerprint=print_
         )

@@ -4,16 +4,23 @@ it."""
 from __future__ import annotations
 
 import hashlib
+import random
 import statistics
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy
+import torch
+
 from verigrad.training.session import Session
+from verigrad.training.tripwires import watch_step
 from verigrad.training.update import UpdateStats, learning_rate
 from verigrad.training.weigh import is_silent
 from verigrad.types import Batch, Group, Outcome
+
+_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 class Clock:
@@ -35,6 +42,16 @@ class Clock:
         return time.monotonic() - self._began
 
 
+def begin_step(run: Session, step: int) -> Clock:
+    """Start a step's clock, and the global generators anew, keyed by the step: whatever draws from
+    them (adapter dropout, a user's code) draws the same after a resume."""
+    seed = run.recipe.training.seed * 1_000_003 + step
+    random.seed(seed)
+    numpy.random.seed(seed % 2**32)
+    torch.manual_seed(seed % 2**63)
+    return Clock()
+
+
 def record_step(
     run: Session,
     step: int,
@@ -44,6 +61,7 @@ def record_step(
     clock: Clock,
     *,
     version: int,
+    windows: int,
     eta_s: float,
 ) -> str:
     """Write everything a step leaves behind; returns the fingerprint of the state after it."""
@@ -53,7 +71,7 @@ def record_step(
         **group_metrics(groups),
         **stats.metrics(),
     }
-    print_ = fingerprint(run, groups)
+    print_ = fingerprint(run, groups, windows=windows, version=version)
     record |= {
         "learning_rate": learning_rate(run.recipe.training, step),
         "version": version,
@@ -69,7 +87,7 @@ def record_step(
         run.log.rollouts(step, groups, _advantages(groups, batch))
     run.log.show_group(step, _telling(groups))
     run.log.status("running", step=step, steps=run.recipe.training.steps)
-    watch(run, step, record, groups)
+    watch_step(run, step, record, groups, batch=batch, stats=stats, version=version)
     return print_
 
 
@@ -142,58 +160,22 @@ def _telling(groups: Sequence[Group]) -> Group:
     return next((g for g in groups if not is_silent(g)), groups[0])
 
 
-def fingerprint(run: Session, groups: Sequence[Group]) -> str:
-    """SHA-256 over the weights after the step and the tokens and rewards of its rollouts."""
+def fingerprint(
+    run: Session, groups: Sequence[Group], *, windows: int = 0, version: int = 0
+) -> str:
+    """SHA-256 over the weights after the step, the optimiser's moments (their exact sums), the
+    random number generator, the data cursor, and the tokens and rewards of the step's rollouts."""
     digest = hashlib.sha256(run.policy.fingerprint().encode())
+    digest.update(repr((windows, version)).encode())
+    digest.update(torch.get_rng_state().numpy().tobytes())
+    for group in run.optimizer.param_groups:
+        for p in group["params"]:
+            for key, value in sorted(run.optimizer.state.get(p, {}).items()):
+                # A sum of the bit patterns: every bit counts, at a tenth of a hash's time.
+                value = torch.as_tensor(value).detach().reshape(-1)
+                bits = value.view(_BITS[value.element_size()])
+                digest.update(f"{key}{int(bits.sum(dtype=torch.int64))}".encode())
     for group in groups:
         for completion, verdict in zip(group.completions, group.verdicts, strict=True):
             digest.update(repr((completion.token_ids, verdict.reward)).encode())
     return digest.hexdigest()[:16]
-
-
-def watch(run: Session, step: int, record: dict[str, Any], groups: Sequence[Group]) -> None:
-    """Tripwires that only look at the step's own numbers."""
-    gap, limit = (
-        record.get("sampler_gap_mean", 0.0),
-        0.1 if run.policy.precision == "bf16" else 1e-3,
-    )
-    if (
-        gap > limit
-        and run.recipe.training.updates_per_rollout * run.recipe.training.passes_per_rollout == 1
-    ):
-        run.find(
-            "sampler_mismatch", "fail", step=step,
-            evidence=f"step {step}: trainer and sampler differ by {gap:.4f} nats per token on "
-                f"average (limit {limit:g})",
-            cause="the engine samples from other weights, another temperature or another "
-                "precision than the trainer scores",
-            remedy="set model.precision = 'fp32' to see whether it is rounding; else report it "
-                "with this run directory",
-        )  # fmt: skip
-    if record["truncated_frac"] > 0.5:
-        run.find(
-            "mostly_truncated", "warn", step=step,
-            evidence=f"step {step}: {record['truncated_frac']:.0%} of the completions were cut by "
-                f"rollout.max_new_tokens = {run.recipe.rollout.max_new_tokens}",
-            cause="the answer does not fit, or the model does not end its turn",
-            remedy="raise rollout.max_new_tokens, or start from a model that ends its answers "
-                "(cold_start.when = 'needed')",
-        )  # fmt: skip
-    if step >= 5 and record["silent_frac"] == 1.0:
-        run.find(
-            "all_groups_silent", "warn", step=step,
-            evidence=f"step {step}: all {record['num_groups']} groups have equal rewards, so "
-                "nothing was learned from them",
-            cause="the problems are too hard or too easy for this model, or the reward is constant",
-            remedy="run `verigrad audit` on the reward; take problems of another difficulty; "
-                "cold_start.when = 'needed'",
-        )  # fmt: skip
-    if record["unique_frac"] < 0.2 and record["completion_tokens_mean"] > 4:
-        run.find(
-            "samples_alike", "warn", step=step,
-            evidence=f"step {step}: only {record['unique_frac']:.0%} of the completions of a group "
-                "differ",
-            cause="entropy has collapsed, or sampling is not random",
-            remedy="lower training.learning_rate, raise objective.clip_high, or check "
-                "rollout.temperature",
-        )  # fmt: skip

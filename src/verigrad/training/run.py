@@ -29,6 +29,7 @@ from verigrad.training.load import check_model_path, model_facts
 from verigrad.training.policy import Policy, make_policy, needs_reference
 from verigrad.training.session import Interrupt, Session
 from verigrad.training.sft import cold_start
+from verigrad.training.tripwires import note_error, watch_start
 from verigrad.training.update import make_optimizer
 from verigrad.types import Engine, Problem, Verifier
 from verigrad.verifiers import make_verifier
@@ -207,6 +208,7 @@ def train(
             log.status("interrupted", step=_saved_step(run_dir), steps=steps, message=str(stop))
             raise
         except Exception as error:
+            note_error(log, error, step=step)
             log.status(
                 "failed",
                 step=_saved_step(run_dir),
@@ -285,6 +287,7 @@ def _start(made: Plan, log: RunWriter, interrupt: Interrupt, checkpoint: Path | 
         run.state = restore(checkpoint, policy, optimizer)
         run.engine.load(policy.weights(), version=run.state.version)
         log.note(f"resumed after step {run.state.step} from {checkpoint.name}")
+    watch_start(run)
     return run
 
 

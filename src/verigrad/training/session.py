@@ -64,6 +64,8 @@ class Session:
     interrupt: Interrupt
     state: TrainerState
     seen_findings: set[str] = field(default_factory=set)
+    memory: dict[str, Any] = field(default_factory=dict)
+    """What tripwires remember from one step to the next."""
 
     @property
     def sampling(self) -> Sampling:

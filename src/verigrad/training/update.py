@@ -39,9 +39,17 @@ class UpdateStats:
     grad_norm: float = 0.0
     update_norm: float = 0.0
     gap_max: float = 0.0
+    pulls: dict[int, float] = field(default_factory=dict)
+    """Row of the batch -> d loss / d (sum of its log-probabilities), for the tripwires."""
 
     def add(self, name: str, value: float) -> None:
         self.sums[name] = self.sums.get(name, 0.0) + value
+
+    def pull(self, rows: Sequence[int], grad_RT: Tensor | None) -> None:
+        """Add what the loss pulls on each row."""
+        if grad_RT is not None:
+            for b, value in zip(rows, grad_RT.double().sum(-1).tolist(), strict=True):
+                self.pulls[b] = self.pulls.get(b, 0.0) + value
 
     def metrics(self) -> dict[str, float]:
         """The update's metrics under their names in ``runlog.METRICS``; without a trained token
@@ -313,7 +321,9 @@ def _accumulate(
             entropy_BT=scores.entropy_BT,
             selection=_part(chosen, at, T),
         )
+        now_BT.retain_grad()
         out.loss.backward()
+        stats.pull(micro, now_BT.grad)
         for name, value in out.stats.items():
             stats.add(name, float(value))
         _measure_gap(now_BT.detach(), sampler_BT, mask_BT, stats)
