@@ -18,17 +18,24 @@ from verigrad.training.session import Session
 from verigrad.training.tripwires.look import Step
 from verigrad.types import Completion, Prompt, Sampling
 
-NUM_SAMPLES = 512
-PROBE_TOKENS = 32
+NUM_SAMPLES = 2048
+PROBE_TOKENS = 48
 PROBE_SEED = 31_415_926
 FALSE_ALARM = 1e-9
 """Chance that a healthy engine trips one test."""
 
 
+@torch.no_grad()
 def probe_prompt(run: Session) -> Prompt:
-    """The end of the first training prompt: short, and text as the model really reads it."""
-    first = run.prompts[0]
-    return Prompt(first.problem, first.text, first.token_ids[-PROBE_TOKENS:])
+    """The beginning of the first training prompt after which the policy is least sure of the next
+    token: there, what a sampler cuts off or pushes away shows most. Chosen once per run."""
+    if "probe" not in run.memory:
+        first = run.prompts[0]
+        logprobs_TV = _logprobs(run, first.token_ids[:PROBE_TOKENS])
+        entropy_T = -(logprobs_TV.exp() * logprobs_TV.clamp(min=-700)).sum(-1)
+        length = int(entropy_T.argmax()) + 1
+        run.memory["probe"] = Prompt(first.problem, first.text, first.token_ids[:length])
+    return run.memory["probe"]
 
 
 def ask(run: Session, count: int, *, seed: int = PROBE_SEED) -> list[Completion]:
@@ -38,16 +45,21 @@ def ask(run: Session, count: int, *, seed: int = PROBE_SEED) -> list[Completion]
     return list(groups[0].completions)
 
 
-@torch.no_grad()
 def next_logprobs(run: Session) -> Tensor:
-    """The trainer's log-probabilities of the probe's token: (V,) float64, at the recipe's
+    """The trainer's log-probabilities of the probe's token: (V,) float64."""
+    return _logprobs(run, probe_prompt(run).token_ids)[-1]
+
+
+@torch.no_grad()
+def _logprobs(run: Session, token_ids: tuple[int, ...]) -> Tensor:
+    """Log-probabilities of the token after each of these: (T, V) float64, at the recipe's
     temperature."""
     model: Any = run.policy.model
-    ids = torch.tensor([probe_prompt(run).token_ids], device=run.policy.device)
+    ids = torch.tensor([token_ids], device=run.policy.device)
     bf16 = run.policy.precision == "bf16"
     with torch.autocast(run.policy.device.type, dtype=torch.bfloat16, enabled=bf16):
-        logits_V = model(input_ids=ids).logits[0, -1]
-    return torch.log_softmax(logits_V.double().cpu() / run.recipe.rollout.temperature, -1)
+        logits_TV = model(input_ids=ids).logits[0]
+    return torch.log_softmax(logits_TV.double().cpu() / run.recipe.rollout.temperature, -1)
 
 
 def limit_of(run: Session) -> float:

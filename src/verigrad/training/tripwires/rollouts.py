@@ -126,6 +126,8 @@ def end_misreported(s: Step) -> str | None:
         ended = bool(completion.token_ids) and completion.token_ids[-1] in ends
         stopped = completion.finish_reason is FinishReason.STOP
         full = len(completion.token_ids) >= rollout.max_new_tokens
+        if any(t in ends for t in completion.token_ids[:-1]):
+            return f"step {s.step}: a completion goes on after an end token"
         if stopped != ended or not (stopped or full):
             return (
                 f"step {s.step}: a completion of {len(completion.token_ids)} tokens is said to end "
@@ -192,6 +194,18 @@ def groups_mixed(s: Step) -> str | None:
     return None
 
 
+def rows_not_sampled(s: Step) -> str | None:
+    """Every row of the batch is a completion that the engine sampled behind that prompt, whole."""
+    sampled = {
+        (g.prompt.token_ids, c.token_ids, c.sampler_logprobs)
+        for g in s.groups for c in g.completions
+    }  # fmt: skip
+    for b, (prompt, c) in enumerate(zip(s.batch.prompts, s.batch.completions, strict=True)):
+        if (prompt.token_ids, c.token_ids, c.sampler_logprobs) not in sampled:
+            return f"step {s.step}: row {b} of the batch is no completion that was sampled"
+    return None
+
+
 def rewards_misaligned(s: Step) -> str | None:
     """Each row of the batch carries the reward of its own completion."""
     said = {id(c): v.reward for c, v in pairs(s.groups)}
@@ -205,30 +219,44 @@ def rewards_misaligned(s: Step) -> str | None:
     return None
 
 
-def advantages_unordered(s: Step) -> str | None:
-    """Within a group a higher reward never has the lower advantage (where nothing shapes it)."""
+def _advantages_by_group(s: Step) -> dict[int, list[tuple[float, float]]]:
+    """Group number -> (reward, advantage) of its rows; empty where shaping comes between them."""
     o = s.run.objective
     shaped = (
         o.pass_at_k != "none" or o.parts != "sum" or o.wrong_reward >= 1
         or o.overlong_cache_frac > 0 or o.length_reward != "none" or o.repetition_penalty > 0
     )  # fmt: skip
-    if shaped or s.batch.advantages.dim() != 1:
-        return None
     rows: dict[int, list[tuple[float, float]]] = {}
+    if shaped or s.batch.advantages.dim() != 1:
+        return rows
     said = {id(c): v.reward for c, v in pairs(s.groups)}
     values = s.batch.advantages.tolist()
-    for completion, g, advantage in zip(
-        s.batch.completions, s.batch.group_index, values, strict=True
-    ):
-        reward = said.get(id(completion))
+    for c, g, advantage in zip(s.batch.completions, s.batch.group_index, values, strict=True):
+        reward = said.get(id(c))
         if reward is not None:
             rows.setdefault(g, []).append((reward, advantage))
-    for g, members in rows.items():
-        members.sort()
-        for (low, less), (high, more) in pairwise(members):
+    return rows
+
+
+def advantages_unordered(s: Step) -> str | None:
+    """Within a group a higher reward never has the lower advantage (where nothing shapes it)."""
+    for g, members in _advantages_by_group(s).items():
+        for (low, less), (high, more) in pairwise(sorted(members)):
             if high > low and more <= less:
                 return (
                     f"step {s.step}, group {g}: the reward {high:g} has the advantage {more:.4g}, "
                     f"and the lower reward {low:g} has {less:.4g}"
                 )
+    return None
+
+
+def advantages_off_center(s: Step) -> str | None:
+    """A group's advantages sum to 0 where its own mean is the baseline."""
+    o = s.run.objective
+    if o.baseline not in ("group_mean", "leave_one_out") or o.scale == "centered_batch_std":
+        return None
+    for g, members in _advantages_by_group(s).items():
+        total = sum(a for _, a in members)
+        if abs(total) > 1e-3 * (1e-3 + sum(abs(a) for _, a in members)):
+            return f"step {s.step}, group {g}: its advantages sum to {total:.4g} instead of 0"
     return None

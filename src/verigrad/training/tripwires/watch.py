@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from verigrad.errors import TripwireError
+from verigrad.errors import TripwireError, VerifierError
 from verigrad.runlog import RunReader, RunWriter
 from verigrad.training.session import Session
 from verigrad.training.tripwires import engine, rollouts, start, weights
@@ -190,8 +190,14 @@ STEP: tuple[Tripwire[Step], ...] = (
         "return one reward per completion, in order, from that completion alone",
     ),
     Tripwire("groups_mixed", "fail", rollouts.groups_mixed, _OURS, _REPORT),
+    Tripwire(
+        "rows_not_sampled", "fail", rollouts.rows_not_sampled,
+        "prompt tokens in the completion, a row that was cut or edited, or a mixed-up prompt",
+        _REPORT,
+    ),
     Tripwire("rewards_misaligned", "fail", rollouts.rewards_misaligned, _OURS, _REPORT),
     Tripwire("advantages_unordered", "fail", rollouts.advantages_unordered, _OURS, _REPORT),
+    Tripwire("advantages_off_center", "fail", rollouts.advantages_off_center, _OURS, _REPORT),
     Tripwire(
         "wrong_tokens_trained", "fail", weights.wrong_tokens_trained,
         "the loss mask is not the completion: prompt, padding or a missing end token", _REPORT,
@@ -233,6 +239,10 @@ STEP: tuple[Tripwire[Step], ...] = (
         "the schedule doesn't reach the optimiser", _REPORT,
     ),
     Tripwire(
+        "gradient_left_over", "fail", weights.gradient_left_over,
+        "gradients of several steps add up", _REPORT,
+    ),
+    Tripwire(
         "weights_not_finite", "fail", weights.weights_not_finite,
         "an update overflowed",
         "lower training.learning_rate; go on from the last checkpoint",
@@ -261,11 +271,17 @@ def watch_step(
 
 
 def note_error(log: RunWriter, error: BaseException, *, step: int) -> None:
-    """Make a finding of a tripwire that stopped the run (its message begins with its name)."""
-    if isinstance(error, TripwireError):
-        name = re.match(r"([a-z_]+): ", str(error))
-        log.finding(
-            name[1] if name else "tripwire", "fail", step=step,
-            evidence=str(error).removeprefix(name[0] if name else ""),
-            cause="going on would be silently wrong", remedy="the evidence says what to change",
-        )  # fmt: skip
+    """Make a finding of what stopped the run: a tripwire (its message begins with its name), or too
+    many BROKEN verdicts."""
+    named = re.match(r"([a-z_]+): ", str(error)) if isinstance(error, TripwireError) else None
+    if isinstance(error, VerifierError):
+        name = "verdicts_broken"
+    elif isinstance(error, TripwireError):
+        name = named[1] if named else "tripwire"
+    else:
+        return
+    log.finding(
+        name, "fail", step=step, evidence=str(error).removeprefix(named[0] if named else ""),
+        cause="going on would be silently wrong, so the run stopped",
+        remedy="the evidence says what to change; then continue with --resume",
+    )  # fmt: skip

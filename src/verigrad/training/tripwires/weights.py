@@ -186,6 +186,14 @@ def learning_rate_differs(s: Step) -> str | None:
     return f"step {s.step}: the optimiser used {sorted(rates)}, and the recipe says {wanted:g}"
 
 
+def gradient_left_over(s: Step) -> str | None:
+    """After the optimiser's step no gradient is left that the next one would add to."""
+    for name, p in s.run.policy.model.named_parameters():
+        if p.grad is not None and bool(p.grad.any()):
+            return f"step {s.step}: after the update {name} still has a gradient"
+    return None
+
+
 def weights_not_finite(s: Step) -> str | None:
     for name, p in s.run.policy.model.named_parameters():
         if p.requires_grad and not math.isfinite(float(p.detach().sum())):
