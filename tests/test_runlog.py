@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 
 import pytest
 
 from verigrad.errors import RunDirectoryError
 from verigrad.runlog import METRICS, RunReader, RunWriter, read_jsonl, write_atomic
+from verigrad.runlog.files import append_line
 from verigrad.types import Completion, FinishReason, Group, Message, Problem, Prompt, Verdict
 
 
@@ -69,6 +72,7 @@ def test_a_torn_tail_is_left_out_by_the_reader_and_repaired_on_resume(tmp_path):
         f.write('{"step": 3, "reward_m')
     whole = [{"step": 1, "reward_mean": 0.5}, {"step": 2, "reward_mean": 0.5}]
     assert RunReader(tmp_path / "run").metrics() == whole
+    log.close()
     again = RunWriter.reopen(tmp_path / "run", step=2)
     again.metrics({"step": 3})
     assert list(read_jsonl(file)) == [*whole, {"step": 3}]
@@ -93,6 +97,7 @@ def test_resuming_drops_what_came_after_the_checkpoint(tmp_path):
         log.finding(f"f{step}", "warn", evidence="e", cause="c", remedy="r", step=step)
     for name in ("before", "after"):
         log.evaluation(name, {"pass_at_1": 0.5})
+    log.close()
     RunWriter.reopen(tmp_path / "run", step=2)
     reader = RunReader(tmp_path / "run")
     assert [r["step"] for r in reader.metrics()] == [1, 2]
@@ -105,6 +110,7 @@ def test_resuming_drops_what_came_after_the_checkpoint(tmp_path):
 def test_resuming_before_the_supervised_start_ended_drops_it_too(tmp_path):
     log = a_run(tmp_path / "run")
     log.metrics({"step": 1, "phase": "sft", "loss": 2.0})
+    log.close()
     RunWriter.reopen(tmp_path / "run", step=0, cold_started=True)
     assert len(RunReader(tmp_path / "run").metrics(phase="sft")) == 1
     RunWriter.reopen(tmp_path / "run", step=0)
@@ -186,4 +192,65 @@ def test_a_status_replaces_the_one_before_and_leaves_no_temporary_file(tmp_path)
     status = RunReader(log.path).status()
     assert (status["state"], status["step"], status["message"]) == ("done", 3, "all well")
     assert json.loads((log.path / "status.json").read_text())["steps"] == 3
-    assert [p.name for p in log.path.iterdir() if p.name.startswith(".")] == []
+    assert [p.name for p in log.path.iterdir() if p.suffix == ".tmp"] == []
+
+
+def test_a_second_writer_is_refused_and_told_whose_the_directory_is(tmp_path):
+    log = a_run(tmp_path / "run")
+    log.metrics({"step": 1})
+    for second in (
+        lambda: RunWriter.reopen(tmp_path / "run", step=1),
+        lambda: RunWriter.create(tmp_path / "run", force=True),
+    ):
+        with pytest.raises(RunDirectoryError, match=rf"another process \(process {os.getpid()} on"):
+            second()
+    assert RunReader(tmp_path / "run").metrics() == [{"step": 1}]
+    log.status("interrupted", step=1, steps=3)
+    RunWriter.reopen(tmp_path / "run", step=1).metrics({"step": 2})
+    assert [r["step"] for r in RunReader(tmp_path / "run").metrics()] == [1, 2]
+
+
+def test_a_line_that_does_not_fit_leaves_nothing_behind(tmp_path, monkeypatch):
+    file = tmp_path / "lines.jsonl"
+    append_line(file, '{"a": 1}')
+    real = os.write
+
+    def full(fd, data):
+        if len(data) > 3:
+            return real(fd, data[:3])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", full)
+        with pytest.raises(OSError, match="No space"):
+            append_line(file, '{"a": 22222}')
+    append_line(file, '{"a": 3}')
+    assert list(read_jsonl(file)) == [{"a": 1}, {"a": 3}]
+
+
+@pytest.mark.parametrize("bad", ["{not json}", "[1]", "7"])
+def test_a_record_that_was_altered_is_named_and_resume_takes_it_out(tmp_path, bad):
+    log = a_run(tmp_path / "run")
+    log.metrics({"step": 1})
+    file = tmp_path / "run" / "metrics.jsonl"
+    file.write_text(f"{bad}\n" + file.read_text())
+    with pytest.raises(RunDirectoryError, match=r"metrics\.jsonl:1 is no JSON record.*--resume"):
+        RunReader(tmp_path / "run").metrics()
+    log.close()
+    RunWriter.reopen(tmp_path / "run", step=1)
+    assert RunReader(tmp_path / "run").metrics() == [{"step": 1}]
+
+
+def test_altered_json_files_and_pointers_are_named_or_passed_over(tmp_path):
+    log = a_run(tmp_path / "run")
+    log.evaluation("before", {"pass_at_1": 0.5})
+    log.close()
+    (tmp_path / "run" / "status.json").write_text("{")
+    with pytest.raises(RunDirectoryError, match=r"status\.json is no JSON object"):
+        RunReader(tmp_path / "run").status()
+    (tmp_path / "run" / "evaluations" / "before.json").write_text("[")
+    RunWriter.reopen(tmp_path / "run", step=1)
+    assert RunReader(tmp_path / "run").evaluations() == {}
+    for said in ("../..", "step-1/../..", "step-\0", ""):
+        (tmp_path / "run" / "latest").write_text(said)
+        assert RunReader(tmp_path / "run").checkpoint() is None

@@ -16,6 +16,7 @@
                               and renamed
       latest                  name of the newest whole checkpoint (atomic)
       report.html             self-contained
+      .lock                   held by the one process that writes
 
 Append-only; a torn last line (power loss) is repaired on resume. One process writes. Loads without
 torch.

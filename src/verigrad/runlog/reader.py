@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from verigrad.errors import RunDirectoryError
 from verigrad.runlog.files import read_jsonl
@@ -31,7 +31,7 @@ class RunReader:
 
     def recipe_text(self) -> str:
         path = self.path / "recipe.toml"
-        return path.read_text(encoding="utf-8") if path.exists() else ""
+        return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
     def metrics(self, *, phase: str | None = "rl") -> list[dict[str, Any]]:
         """All step records in order, of one phase or (None) of all."""
@@ -49,13 +49,14 @@ class RunReader:
             if folder.is_dir()
             else []
         )
-        return {f.stem: json.loads(f.read_text(encoding="utf-8")) for f in files}
+        return {f.stem: _read_json(f) for f in files}
 
     def rollout_steps(self) -> list[int]:
         """Steps whose rollouts were kept."""
         folder = self.path / "rollouts"
         files = folder.glob("step-*.jsonl") if folder.is_dir() else []
-        return sorted(int(p.stem.removeprefix("step-")) for p in files)
+        numbers = (p.stem.removeprefix("step-") for p in files)
+        return sorted(int(n) for n in numbers if n.isdigit())
 
     def rollouts(self, step: int) -> list[dict[str, Any]]:
         """Every completion of a step."""
@@ -71,9 +72,28 @@ class RunReader:
         pointer = self.path / "latest"
         if not pointer.exists():
             return None
-        target = self.path / "checkpoints" / pointer.read_text(encoding="utf-8").strip()
-        return target if target.is_dir() else None
+        target = (
+            self.path
+            / "checkpoints"
+            / pointer.read_text(encoding="utf-8", errors="replace").strip()
+        )
+        # A pointer that was altered may name anything; only a checkpoint's name is followed.
+        named = target.parent.name == "checkpoints" and target.name.startswith("step-")
+        return target if named and "\0" not in target.name and target.is_dir() else None
 
     def _json(self, name: str) -> dict[str, Any] | None:
         path = self.path / name
-        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+        return _read_json(path) if path.exists() else None
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        record = None
+    if not isinstance(record, dict):
+        raise RunDirectoryError(
+            f"{path} is no JSON object: the file was altered or the disk failed. Remove it; "
+            "`--resume` writes it anew where it can."
+        )
+    return cast(dict[str, Any], record)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sys
 import time
@@ -13,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from verigrad.errors import RunDirectoryError
-from verigrad.runlog.files import rewrite_until, write_atomic
+from verigrad.runlog.files import append_line, rewrite_until, write_atomic
+from verigrad.runlog.lock import RunLock
 from verigrad.runlog.names import METRICS
 from verigrad.types import Group
 
@@ -27,9 +27,12 @@ class RunWriter:
     A listener that raises is dropped with one warning on stderr: watching a run never stops it.
     """
 
-    def __init__(self, path: str | Path, *, listeners: Sequence[Listener] = ()) -> None:
+    def __init__(
+        self, path: str | Path, *, listeners: Sequence[Listener] = (), lock: RunLock | None = None
+    ) -> None:
         self.path = Path(path)
         self._listeners = list(listeners)
+        self._lock = lock
 
     @classmethod
     def create(
@@ -51,17 +54,20 @@ class RunWriter:
                     f"{path} is not empty and is not a run: --force will not delete it. Choose "
                     "another with --out."
                 )
+            held = RunLock(path)
             shutil.rmtree(path)
+            held.release()
         try:
             for sub in ("rollouts", "evaluations", "checkpoints"):
                 (path / sub).mkdir(parents=True, exist_ok=True)
+            lock = RunLock(path)
             write_atomic(path / "status.json", json.dumps({"state": "running", "step": 0}))
         except OSError as e:
             raise RunDirectoryError(
                 f"run directory {path} cannot be written: {e.strerror or e}. Choose another with "
                 "--out."
             ) from None
-        return cls(path, listeners=listeners)
+        return cls(path, listeners=listeners, lock=lock)
 
     @classmethod
     def reopen(
@@ -79,18 +85,17 @@ class RunWriter:
         path = Path(path)
         if not (path / "recipe.toml").exists():
             raise RunDirectoryError(f"{path} is not a run: it has no recipe.toml.")
-        for sub in ("rollouts", "evaluations", "checkpoints"):
-            (path / sub).mkdir(parents=True, exist_ok=True)
-        for name in ("metrics.jsonl", "findings.jsonl"):
-            rewrite_until(path / name, step, keep_supervised=cold_started or step > 0)
-        for file in (path / "rollouts").glob("step-*.jsonl"):
-            if int(file.stem.removeprefix("step-")) > step:
-                file.unlink()
-        for file in (path / "evaluations").glob("step-*.json"):
-            if int(file.stem.removeprefix("step-")) > step:
-                file.unlink()
-        (path / "evaluations" / "after.json").unlink(missing_ok=True)
-        return cls(path, listeners=listeners)
+        try:
+            for sub in ("rollouts", "evaluations", "checkpoints"):
+                (path / sub).mkdir(parents=True, exist_ok=True)
+            lock = RunLock(path)
+            _roll_back(path, step, cold_started=cold_started)
+        except OSError as e:
+            raise RunDirectoryError(
+                f"run directory {path} cannot be written: {e.strerror or e}. Make it writable, "
+                "free some space, or copy the run elsewhere."
+            ) from None
+        return cls(path, listeners=listeners, lock=lock)
 
     def listen(self, listener: Listener) -> None:
         """Send all further records to ``listener(kind, record)`` too."""
@@ -106,7 +111,8 @@ class RunWriter:
         self._tell("environment", record)
 
     def status(self, state: str, *, step: int, steps: int, message: str = "") -> None:
-        """Say where the run stands: running, done, failed or interrupted."""
+        """Say where the run stands: running, done, failed or interrupted. All but the first end the
+        writing, so the directory is free for another writer."""
         record = {
             "state": state,
             "step": step,
@@ -116,6 +122,13 @@ class RunWriter:
         }
         write_atomic(self.path / "status.json", json.dumps(record))
         self._tell("status", record)
+        if state != "running":
+            self.close()
+
+    def close(self) -> None:
+        """Free the directory for another writer."""
+        if self._lock is not None:
+            self._lock.release()
 
     def metrics(self, record: Mapping[str, Any]) -> None:
         """Append one step's metrics; unknown names are refused, so that a name never changes
@@ -193,15 +206,11 @@ class RunWriter:
     def note(self, text: str) -> None:
         """Hand a line of text to the listeners and keep it in notes.log."""
         stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        with open(self.path / "notes.log", "a", encoding="utf-8") as f:
-            f.write(f"{stamp} {text}\n")
+        append_line(self.path / "notes.log", f"{stamp} {text}")
         self._tell("note", {"text": text})
 
     def _append(self, name: str, record: Mapping[str, Any]) -> None:
-        with open(self.path / name, "a", encoding="utf-8") as f:
-            f.write(json.dumps(record, ensure_ascii=False, default=float) + "\n")
-            f.flush()
-            os.fsync(f.fileno())
+        append_line(self.path / name, json.dumps(record, ensure_ascii=False, default=float))
 
     def _tell(self, kind: str, record: Mapping[str, Any]) -> None:
         for listener in list(self._listeners):
@@ -215,3 +224,24 @@ class RunWriter:
                     f"verigrad: {listener!r} failed on {kind!r} and is dropped: {e!r}",
                     file=sys.stderr,
                 )
+
+
+def _roll_back(path: Path, step: int, *, cold_started: bool) -> None:
+    """Take back what was written after ``step``, and what a killed writer left half done."""
+    fresh = step == 0 and not cold_started
+    for name in ("metrics.jsonl", "findings.jsonl"):
+        rewrite_until(path / name, -1 if fresh else step, keep_supervised=not fresh)
+    for folder in ("rollouts", "evaluations"):
+        for file in (path / folder).glob("step-*.json*"):
+            number = file.stem.removeprefix("step-")
+            if not number.isdigit() or int(number) > step:
+                file.unlink()
+    for file in (path / "evaluations").glob("*.json"):
+        try:
+            json.loads(file.read_text(encoding="utf-8"))
+        except ValueError:
+            file.unlink()
+    for folder in (path, path / "rollouts", path / "evaluations"):
+        for file in folder.glob(".*.tmp"):
+            file.unlink()
+    (path / "evaluations" / "after.json").unlink(missing_ok=True)
